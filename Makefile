@@ -42,8 +42,8 @@ site: $(READY)
 	MPLBACKEND=agg $(PYTHON) tools/build_docs.py
 
 examples: $(READY) ## run the examples and terminal sessions of the documents, draw their figures, write the notebooks
-	$(PYTHON) tools/make_notebooks.py
-	$(PYTEST) tests/test_documentation.py tests/test_terminal_sessions.py tests/test_notebooks.py
+	$(PYTHON) tools/make_course.py
+	$(PYTEST) tests/test_documentation.py tests/test_terminal_sessions.py tests/test_course.py
 	for script in docs/figures/*.py; do $(PYTHON) $$script || exit 1; done
 
 test-engines: ## the tests of Dask and Spark, in an environment of their own (Spark needs Java 17)

@@ -1,28 +1,20 @@
 """How Sphinx builds the site; `python tools/build_docs.py` stages the pages and calls it."""
 
+import html
 import inspect
-import sys
-import warnings
-from pathlib import Path
+
+from docutils import nodes
 
 import priory
-
-sys.path.insert(0, str(Path(__file__).parent))  # figure_scraper
 
 project = "Priory"
 author = "the Priory developers"
 copyright = author
 version = release = priory.__version__
 
-extensions = [
-    "myst_parser",
-    "numpydoc",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
-    "sphinx_gallery.gen_gallery",
-]
-exclude_patterns = ["templates", "gallery/*.py", "**/GALLERY_HEADER.rst", "figures/*.py", "**/sg_execution_times.rst"]
-myst_enable_extensions = ["deflist"]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+exclude_patterns = ["templates", "figures/*.py", "static"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = [
     "myst.header",  # the changelog jumps from the title to the third level
@@ -43,6 +35,7 @@ html_copy_source = False
 html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_math_renderer = "katex"
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "header_links_before_dropdown": 3,
@@ -53,34 +46,25 @@ html_theme_options = {
     "footer_end": [],
 }
 
-GALLERY_ORDER = [  # of the course
-    "candy_bags", "many_hypotheses", "theta", "families", "nomogram", "parameters", "dependence", "words", "iris",
-    "scores", "sigmoid", "lines",
-]  # fmt: skip
+
+def write_formula(writer, node):
+    """A formula as text, which static/math.js typesets."""
+    tag = "div" if isinstance(node, nodes.math_block) else "span"
+    writer.body.append(f'<{tag} class="formula">{html.escape(node.astext())}</{tag}>')
+    raise nodes.SkipNode
 
 
-def order_gallery(file_name):
-    """Where an example stands in the gallery."""
-    return GALLERY_ORDER.index(file_name.removeprefix("plot_").removesuffix(".py"))
-
-
-sphinx_gallery_conf = {
-    "within_subsection_order": order_gallery,
-    "examples_dirs": "gallery_source",
-    "gallery_dirs": "gallery",
-    "filename_pattern": r"plot_",
-    "image_scrapers": ("figure_scraper.save_figures",),
-    "reset_modules": (),
-    "show_memory": False,
-    "show_signature": False,
-    "min_reported_time": 1e6,
-    "download_all_examples": False,
-    "remove_config_comments": True,
-    "plot_gallery": "True",
-    "write_computation_times": False,
-}
-
-warnings.filterwarnings("ignore", module="sphinx_gallery")
+def add_scripts(app, page_name, template, context, doctree):
+    """Load scripts where they are needed: KaTeX for formulas, and the course's own for its figures and exercises."""
+    if doctree is not None and next(
+        doctree.findall(lambda node: isinstance(node, nodes.math | nodes.math_block)), None
+    ):
+        app.add_css_file("katex/katex.min.css")
+        app.add_js_file("katex/katex.min.js", loading_method="defer")
+        app.add_js_file("math.js", loading_method="defer")
+    if page_name.startswith("course/"):
+        app.add_css_file("course/figures.css")
+        app.add_js_file("course/course.js", type="module")
 
 
 def skip_inherited(app, what, name, obj, skip, options):
@@ -91,3 +75,5 @@ def skip_inherited(app, what, name, obj, skip, options):
 
 def setup(app):
     app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("html-page-context", add_scripts)
+    app.add_html_math_renderer("katex", (write_formula, None), (write_formula, None))

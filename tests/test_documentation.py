@@ -2,7 +2,6 @@
 
 import doctest
 import re
-import runpy
 
 import pytest
 
@@ -11,34 +10,8 @@ import priory
 from house_figures import read_layers
 from paths import ROOT
 from priory import plots
-from worked_examples import WORKED_EXAMPLES
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-GALLERY = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
-
-# The page of the course that shows each worked example, and a result that has to stand there.
-EXAMPLES_ON_PAGES = {
-    "bayes_optimal_vs_map": ("hypotheses", "Bayes-optimal vote     0.4     0.6  -"),
-    "gibbs_bound": ("hypotheses", "(0.4, 0.48)"),
-    "gibbs_of_noisy_hypotheses": ("hypotheses", "0.2612"),
-    "candy_bags": ("hypotheses", "h5    0.1      0.2   0.3077   0.4211"),
-    "mdl_equals_map": ("hypotheses", "h4 3.567"),
-    "play_tennis": ("naive-bayes", "P(class | row)       0.7954    0.2046"),
-    "missing_feature": ("naive-bayes", "P(class | row)         0.8663   0.1337"),
-    "go_to_library": ("naive-bayes", "P(class | row)       0.8505    0.1495"),
-    "bayes_rule_course": ("probability", "0.08"),
-    "log_sum_exp": ("probability", "-119.68673831248178"),
-    "bag_of_words_dictionary": ("text", "[[1, 1, 0, 1, 0, 1, 1]]"),
-    "binary_bag_of_words": ("text", "[0, 0, 1, 1, 1, 0, 1, 1]"),
-    "book_and_movie_reviews": ("text", "P(class | row)      0.7143     0.2857"),
-    "likes_dislikes_prior": ("text", "like      300  300/1000 = 0.3"),
-    "bernoulli_ml": ("distributions", "0.7"),
-    "gaussian_ml": ("distributions", "[1.56, 1.0067]"),
-    "two_multinomial_estimators": ("distributions", "[0.5556, 0.3611, 0.0833]"),
-    "poisson_ml": ("distributions", "[3.3333, 1.3333, 0.3333]"),
-    "sigmoid_unit": ("sigmoid", "[1.3863, 1.2988]"),
-    "m_estimate": ("distributions", "0.125"),
-}
 
 
 @pytest.mark.slow
@@ -48,30 +21,8 @@ def test_examples_run(page):
     assert failed == 0
 
 
-@pytest.mark.parametrize("example", GALLERY, ids=lambda p: p.stem)
-def test_every_block_of_the_gallery_draws_a_figure(example):
-    from matplotlib.figure import Figure
-
-    names = runpy.run_path(str(example))
-    n_blocks = example.read_text().count("# %%") + 1
-    assert sum(isinstance(value, Figure) for value in names.values()) == n_blocks
-
-
-@pytest.mark.parametrize("name", WORKED_EXAMPLES)
-def test_every_worked_example_is_on_a_page_of_the_course(name):
-    page, result = EXAMPLES_ON_PAGES[name]
-    assert result in (ROOT / "docs" / "course" / f"{page}.md").read_text()
-
-
-def test_images_of_the_course_are_made_by_the_gallery():
-    for page in PAGES:
-        for stem, number in re.findall(r"sphx_glr_(\w+)_(\d{3})\.png", page.read_text()):
-            example = ROOT / "docs" / "gallery" / f"{stem}.py"
-            assert int(number) <= example.read_text().count("# %%") + 1, f"{page.name}: {stem} {number}"
-
-
-def test_every_figure_is_in_the_gallery_or_in_the_guides():
-    texts = [path.read_text() for path in [*GALLERY, *PAGES, *(ROOT / "docs" / "figures").glob("*.py")]]
+def test_every_figure_is_in_the_course_or_in_the_guides():
+    texts = [path.read_text() for path in [*PAGES, *(ROOT / "docs" / "figures").glob("*.py")]]
     missing = [name for name in plots.__all__ if not any(f"plots.{name}(" in text for text in texts)]
     assert missing == []
 

@@ -27,6 +27,7 @@ FOLDERS = [
     "plots",
     "leakage",
     "data",
+    "course",
     "export",
     "storage",
     "sources",

@@ -3,60 +3,40 @@
 `make docs` builds the site. The test needs it, playwright, and a Chromium (of playwright, or the system's).
 """
 
-import functools
-import http.server
-import shutil
-import threading
+import os
+from pathlib import Path
 
 import pytest
 
+from browser import open_page, serve_folder, start_browser
 from paths import ROOT
 
 SITE = ROOT / "build" / "site"
-PAGES = ["index.html", "course/index.html", "course/naive-bayes.html", "gallery/index.html", "api/index.html"]
+PAGES = ["index.html", "course/index.html", "course/slides.html", "api/index.html"]
 COURSE = sorted((ROOT / "docs" / "course").glob("*.md"))
+PAGES += [f"course/{source.stem}.html" for source in COURSE if source.stem not in ("index", "slides")]
 WIDTHS = (1280, 390)
 
 pytestmark = pytest.mark.slow
-
-
-class SilentHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        """Keep the output of the tests clean."""
 
 
 @pytest.fixture(scope="module")
 def address():
     if not (SITE / "index.html").exists():
         pytest.skip("the site is not built: make docs")
-    handler = functools.partial(SilentHandler, directory=SITE)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serve_folder(SITE) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        try:
-            opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        except playwright.Error as error:
-            pytest.skip(f"no browser: {error}")
+    with start_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
 def page(browser):
-    opened = browser.new_page()
-    opened.problems, opened.requested = [], []
-    opened.on("console", lambda message: opened.problems.append(message.text) if message.type == "error" else None)
-    opened.on("pageerror", lambda error: opened.problems.append(str(error)))
-    opened.on("request", lambda request: opened.requested.append(request.url))
+    opened = open_page(browser)
     yield opened
     opened.close()
 
@@ -77,14 +57,62 @@ def test_a_page_opens_without_errors_and_without_other_hosts(page, address, name
 def test_images_of_the_course_are_there(page, address, source):
     page.goto(f"{address}/course/{source.stem}.html", wait_until="load")
     sizes = page.evaluate("[...document.querySelectorAll('article img')].map(image => image.naturalWidth)")
-    assert len(sizes) == source.read_text().count("```{image}")
+    assert len(sizes) == 2 * source.read_text().count("<picture>")  # light and dark
     assert all(size > 300 for size in sizes)
     assert page.problems == []
 
 
-def test_search_finds_a_page_of_the_course(page, address):
-    page.goto(f"{address}/search.html?q=nomogram", wait_until="networkidle")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_formulas_are_typeset_and_figures_are_of_the_theme(browser, address, scheme):
+    page = open_page(browser, color_scheme=scheme)
+    page.goto(f"{address}/course/distributions.html", wait_until="networkidle")
+    assert page.locator(".formula").count() == page.locator(".formula .katex").count() > 50
+    assert page.locator(".katex-error").count() == 0
+    assert page.evaluate("document.fonts.check('16px KaTeX_Main')")
+    shown = page.evaluate(
+        "[...document.querySelectorAll('article img')].filter(one => one.checkVisibility()).map(one => one.src)"
+    )
+    assert shown
+    assert all(("dark" in source.rpartition("/")[2]) == (scheme == "dark") for source in shown)
+    page.close()
+
+
+@pytest.mark.parametrize("query", ["m-estimate", "nomogram", "Gibbs"])
+def test_search_finds_a_page_of_the_course(page, address, query):
+    page.goto(f"{address}/search.html?q={query}", wait_until="networkidle")
     page.wait_for_selector("#search-results li a", timeout=10_000)
     found = page.evaluate("[...document.querySelectorAll('#search-results li a')].map(link => link.href)")
-    assert any("nomogram" in link for link in found)
+    assert any("/course/" in link for link in found)
     assert page.problems == []
+
+
+@pytest.mark.parametrize("source", COURSE, ids=lambda source: source.stem)
+def test_slides_can_be_walked_through(page, address, source):
+    if source.stem in ("index", "slides"):
+        pytest.skip("not a page of the course")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"{address}/course/{source.stem}-slides.html", wait_until="networkidle")
+    total = page.evaluate("Reveal.getTotalSlides()")
+    assert total > 5
+    seen = set()
+    for _ in range(total):
+        heading, height = page.evaluate("(slide => [slide.innerText, slide.scrollHeight])(Reveal.getCurrentSlide())")
+        seen.add(heading)
+        assert height < 900, heading
+        page.keyboard.press("Space")
+    assert len(seen) == total
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(browser, address, name, scheme):
+    axe = os.environ.get("PRIORY_AXE")
+    if not axe:
+        pytest.skip("PRIORY_AXE does not name the file of axe-core")
+    page = open_page(browser, color_scheme=scheme)
+    page.goto(f"{address}/{name}", wait_until="networkidle")
+    page.evaluate(Path(axe).read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run('article').then(result => result.violations)")
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    page.close()

@@ -7,6 +7,7 @@ reference of every public name, and Sphinx turns them into HTML. A warning is an
 import argparse
 import importlib
 import inspect
+import json
 import re
 import shutil
 import subprocess
@@ -14,10 +15,23 @@ import sys
 from pathlib import Path
 
 import priory
+from course_pages import PAGES as COURSE_PAGES
+from priory.course import list_exercises
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGE, SITE = ROOT / "build" / "docs", ROOT / "build" / "site"
 
+SCRIPTS = ROOT / "src" / "priory" / "service" / "pages" / "static"  # of the figures that can be dragged
+PICTURE = re.compile(r'<picture>\n.*?<img alt="([^"]*)" src="([^"]*)\.svg">\n</picture>', re.DOTALL)
+THEMED_PICTURE = """```{{image}} {path}.svg
+:alt: {alt}
+:class: only-light
+```
+
+```{{image}} {path}-dark.svg
+:alt: {alt}
+:class: only-dark
+```"""
 EMPTY_END_OF_BLOCK = re.compile(r"(```python\n[^`]*?)\n+```")  # doctest needs an empty line there, readers do not
 
 PUBLIC_MODULES = {
@@ -32,6 +46,7 @@ PUBLIC_MODULES = {
     "priory.client": "The client of the service",
     "priory.errors": "Errors and warnings",
     "priory.data": "Example data",
+    "priory.course": "The exercises of the course",
 }
 
 
@@ -53,15 +68,34 @@ def stage_pages() -> None:
     """Put everything that becomes a page into one folder."""
     shutil.rmtree(STAGE, ignore_errors=True)
     shutil.copytree(ROOT / "docs", STAGE, ignore=shutil.ignore_patterns("__pycache__"))
-    (STAGE / "gallery").rename(STAGE / "gallery_source")
+    stage_scripts(STAGE / "static" / "course")
     shutil.copytree(ROOT / "benchmarks" / "results", STAGE / "benchmarks")
     shutil.copy(ROOT / "CHANGELOG.md", STAGE / "changelog.md")
     shutil.copy(ROOT / "CONTRIBUTING.md", STAGE / "contributing.md")
     for page in STAGE.rglob("*.md"):
         text = EMPTY_END_OF_BLOCK.sub(r"\1\n```", page.read_text(encoding="utf-8"))
-        page.write_text(rewrite_links(text, page), encoding="utf-8")
+        text = PICTURE.sub(lambda found: THEMED_PICTURE.format(alt=found[1], path=found[2]), text)
+        if page.relative_to(STAGE).as_posix() in {f"course/{one.name}" for one in COURSE_PAGES}:
+            text = link_own_slides(text, page.stem)
+        page.write_text(rewrite_links(link_slides(text), page), encoding="utf-8")
     write_index(STAGE / "benchmarks", "Benchmarks", "The tables that `make benchmark` writes.")
     write_api_pages(STAGE / "api")
+
+
+def stage_scripts(folder: Path) -> None:
+    """The scripts of the course, and the exercises as data for them."""
+    folder.mkdir()
+    for path in (*SCRIPTS.glob("figure*"), SCRIPTS / "exercises.js", SCRIPTS / "course.js"):
+        shutil.copy(path, folder)
+    exercises = {
+        one.name: {
+            "answer": one.answer,
+            "hint": one.hint,
+            "mistakes": [(mistake.answer, mistake.explanation) for mistake in one.mistakes],
+        }
+        for one in list_exercises()
+    }
+    (folder / "exercises-data.js").write_text(f"export default {json.dumps(exercises)};\n", encoding="utf-8")
 
 
 def rewrite_links(text: str, page: Path) -> str:
@@ -73,6 +107,19 @@ def rewrite_links(text: str, page: Path) -> str:
         text = text.replace("](docs/", "](").replace("](benchmarks/results/", "](benchmarks/")
         text = text.replace("](CHANGELOG.md)", "](changelog.md)")
     return text.replace("(../README.md)", f"({up}index.md)")
+
+
+def link_slides(text: str) -> str:
+    """A page with links to the slides of all pages in the place that is marked for them."""
+    titles = {page.stem: page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for page in COURSE_PAGES}
+    links = "\n".join(f'<li><a href="{name}-slides.html">{title}</a></li>' for name, title in titles.items())
+    return text.replace("<!-- slides -->", f"<ul>\n{links}\n</ul>")
+
+
+def link_own_slides(text: str, name: str) -> str:
+    """A page with a link to its slides below the title."""
+    title, rest = text.split("\n", 1)
+    return f'{title}\n\n<p class="slides-link"><a href="{name}-slides.html">Slides of this page</a></p>\n{rest}'
 
 
 def write_index(folder: Path, title: str, text: str) -> None:
@@ -102,7 +149,11 @@ def main() -> int:
     stage_pages()
     shutil.rmtree(SITE, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", given.jobs]
-    return subprocess.call([*command, str(STAGE), str(SITE)])
+    failed = subprocess.call([*command, str(STAGE), str(SITE)])
+    from course_slides import write_slides  # needs Beautiful Soup, which comes with the theme
+
+    write_slides(SITE)
+    return failed
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import families, naive_bayes, plots, probability, storage, workflows
+    from priory import course, families, naive_bayes, plots, probability, storage, workflows
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.dependence import measure_dependence
@@ -45,6 +45,7 @@ __all__ = [
     "TextClassifier",
     "audit",
     "bayes_rate",
+    "course",
     "decide",
     "families",
     "load",

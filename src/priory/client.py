@@ -1,4 +1,4 @@
-"""A client of ``priory serve``, for programs that wait (`Client`) and for those that do not (`AsyncClient`).
+"""Client of ``priory serve``: synchronous (`Client`) and for asyncio (`AsyncClient`).
 
     with Client("http://127.0.0.1:8000", token="...") as service:
         service.create("mail", "text")
@@ -6,8 +6,8 @@
         service.predict("mail", ["cash prize"])["predictions"][0]["label"]
         service.forget("mail", id=done["id"])
 
-Rows are texts, or dicts of cells by column name. Every change is sent with an idempotency key: after a lost connection
-it is sent again, and carried out once. What the service refuses raises `priory.errors.ServiceError`.
+Rows are texts, or dicts of cells by column name. Every change has an idempotency key, so it can be repeated after a
+lost connection and is carried out once. A rejected request raises `priory.errors.ServiceError`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from priory.errors import ServiceError
 __all__ = ["AsyncClient", "Client"]
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
-Answer: TypeAlias = dict[str, Any]  # the JSON object that the service answers
+Answer: TypeAlias = dict[str, Any]  # a JSON object
 CellValue: TypeAlias = str | int | float | bool | None
 RowInput: TypeAlias = Sequence[str] | Sequence[Mapping[str, CellValue]]
 LabelInput: TypeAlias = Sequence[str | int | bool]
 
-# What a call returns: the answer itself, or something to await.
+# Return types of the calls: the answer itself, or an awaitable of it.
 ObjectT = TypeVar("ObjectT")
 ListT = TypeVar("ListT")
 BytesT = TypeVar("BytesT")
@@ -41,7 +41,7 @@ BytesT = TypeVar("BytesT")
 
 @dataclass(frozen=True)
 class Request:
-    """A request before it is sent; ``part`` names the part of the answer that is wanted, if not all of it."""
+    """A request to be sent; ``part`` is the key of the answer to return, if not the whole answer."""
 
     method: str
     path: str
@@ -56,12 +56,12 @@ class Request:
         return self.method == "GET" or "Idempotency-Key" in self.headers
 
     def make_arguments(self) -> dict[str, Any]:
-        """The arguments of `httpx.Client.request`."""
+        """Return the arguments of `httpx.Client.request`."""
         body = {"json": self.json, "content": self.content, "headers": self.headers, "params": self.query or None}
         return {"method": self.method, "url": self.path, **body}
 
     def read_answer(self, outcome: httpx.Response | Exception) -> Any:
-        """The answer; an error if there was no connection, or if the service refused."""
+        """Return the answer; raise the connection error, or ServiceError if the service rejected the request."""
         if isinstance(outcome, Exception):
             raise outcome
         if outcome.is_success:
@@ -76,10 +76,10 @@ class Request:
 
 
 def _make_body(rows: RowInput | None, labels: LabelInput | None = None, **options: Any) -> Answer:
-    """The body for rows: texts or cells, with labels and options where they are given."""
+    """Return the JSON body for rows (texts or cells), labels and options."""
     body: Answer = {name: value for name, value in options.items() if value is not None}
     if rows is not None:
-        key = "texts" if all(isinstance(row, str) for row in rows) else "rows"
+        key = "texts" if all(isinstance(row, str) for row in rows) else "rows"  # by the kind of the model
         body[key] = [row if isinstance(row, str) else dict(row) for row in rows]
         if labels is not None:
             body["labels"] = list(labels)
@@ -91,7 +91,7 @@ def _make_key(key: str | None) -> dict[str, str]:
 
 
 class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
-    """Every call of the service, once; `Client` and `AsyncClient` send the requests."""
+    """All calls of the service; `Client` and `AsyncClient` implement how requests are sent."""
 
     def __init__(
         self,
@@ -112,21 +112,22 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
 
     @abstractmethod
     def send(self, request: Request) -> Any:
-        """Send a request, again if need be, and read the answer."""
+        """Send a request, with retries, and read the answer."""
 
     def choose_delay(self, request: Request, attempt: int, outcome: httpx.Response | Exception) -> float | None:
-        """How long to wait before the request is sent again; None if it is not."""
+        """Return the seconds to wait before a retry, or None for no retry (exponential backoff)."""
+        # only a repeatable request is retried, and only after a failure that may be temporary
         is_passing = isinstance(outcome, Exception) or outcome.status_code == 503
         may_try = is_passing and request.may_be_repeated and attempt < self.retries
         return 0.1 * 2**attempt if may_try else None
 
     def list_models(self) -> ListT:
-        """All models."""
+        """Return the descriptions of all models."""
         models: ListT = self.send(Request("GET", "/v1/models", part="models"))
         return models
 
     def get_model(self, name: str) -> ObjectT:
-        """A model: its rows, classes and version."""
+        """Return the description of a model: rows, classes, version."""
         return self._call("GET", f"/v1/models/{name}")
 
     def create(self, name: str, kind: str = "text", **parameters: Any) -> ObjectT:
@@ -142,7 +143,7 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
         return self._call("PUT", f"/v1/models/{name}", content=content, headers=headers, query=query)
 
     def download(self, name: str) -> BytesT:
-        """The model as the bytes of a model file."""
+        """Return the model as the bytes of a model file."""
         content: BytesT = self.send(Request("GET", f"/v1/models/{name}/file"))
         return content
 
@@ -155,11 +156,11 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
         return self._call("POST", f"/v1/models/{name}/predict", _make_body(rows, **options))
 
     def explain(self, name: str, rows: RowInput) -> ObjectT:
-        """The evidence behind the prediction of each row."""
+        """Return the evidence for the prediction of each row."""
         return self._call("POST", f"/v1/models/{name}/explain", _make_body(rows))
 
     def learn(self, name: str, rows: RowInput, labels: LabelInput, key: str | None = None) -> ObjectT:
-        """Learn labelled rows; the answer has the id to undo or forget them by."""
+        """Learn labelled rows; the answer contains the id with which to undo or forget them."""
         return self._call("POST", f"/v1/models/{name}/learn", _make_body(rows, labels), headers=_make_key(key))
 
     def forget(
@@ -170,30 +171,30 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
         id: int | None = None,
         key: str | None = None,
     ) -> ObjectT:
-        """Forget labelled rows, or those of an earlier learning, and erase them."""
+        """Forget and erase labelled rows, or all rows of an earlier learn call."""
         body = {"id": id} if rows is None else _make_body(rows, labels)
         return self._call("POST", f"/v1/models/{name}/forget", body, headers=_make_key(key))
 
     def undo(self, name: str, id: int | None = None, key: str | None = None) -> ObjectT:
-        """Undo a change; by default the last learning."""
+        """Undo a change; by default the last learn call."""
         return self._call("POST", f"/v1/models/{name}/undo", _make_body(None, id=id), headers=_make_key(key))
 
     def evaluate(self, name: str, rows: RowInput | None = None, labels: LabelInput | None = None) -> ObjectT:
-        """Scores on labelled rows, or on those that the model keeps."""
+        """Score the model on labelled rows, or by cross-validation on the rows that it keeps."""
         return self._call("POST", f"/v1/models/{name}/evaluate", _make_body(rows, labels))
 
     def audit(self, name: str, rows: RowInput, labels: LabelInput | None = None) -> ObjectT:
-        """Look for leakage in rows."""
+        """Search rows for leakage."""
         return self._call("POST", f"/v1/models/{name}/audit", _make_body(rows, labels))
 
     def get_history(self, name: str, before: int | None = None, limit: int = 100, content: bool = False) -> ObjectT:
-        """The changes of a model, the newest first."""
+        """Return the changes of a model, newest first."""
         given = {"limit": limit, "before": before, "content": 1 if content else None}
         query = {name: str(value) for name, value in given.items() if value is not None}
         return self._call("GET", f"/v1/models/{name}/history", query=query)
 
     def check_ready(self) -> ObjectT:
-        """Whether a model can answer; an error if not."""
+        """Return the status of the service; raise ServiceError if no model can answer."""
         return self._call("GET", "/ready")
 
     def _call(self, method: str, path: str, json: Answer | None = None, **rest: Any) -> ObjectT:
@@ -202,12 +203,12 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
 
 
 class Client(ServiceCalls[Answer, list[Answer], bytes]):
-    """A client that waits for each answer.
+    """Synchronous client of the service.
 
     Parameters
     ----------
     address : str
-        Where the service is.
+        The URL of the service.
     token : str, optional
         A token with the scope that the calls need.
     socket : path, optional
@@ -215,7 +216,7 @@ class Client(ServiceCalls[Answer, list[Answer], bytes]):
     timeout : float
         Seconds to wait for an answer.
     retries : int
-        How often a change or a question is sent again after a lost connection, or while the service is too busy.
+        The number of retries after a lost connection, or while the service is too busy.
     """
 
     _client: httpx.Client | None = None
@@ -247,7 +248,7 @@ class Client(ServiceCalls[Answer, list[Answer], bytes]):
 
 
 class AsyncClient(ServiceCalls[Awaitable[Answer], Awaitable[list[Answer]], Awaitable[bytes]]):
-    """A client for asyncio: the parameters and calls of `Client`, each of them to await."""
+    """Client of the service for asyncio, with the parameters and calls of `Client`."""
 
     _client: httpx.AsyncClient | None = None
 

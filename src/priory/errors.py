@@ -10,8 +10,8 @@
     ├── MissingDependencyError (ImportError)     an optional dependency is not installed
     ├── ModelFileError (ValueError)              the file is not a model, or not one that can be trusted
     ├── FileBusyError (TimeoutError)             another process is changing the file
-    ├── ServiceError (RuntimeError)              the service refused a request
-    └── PrioryWarning (UserWarning)              the result is defined, but deserves attention
+    ├── ServiceError (RuntimeError)              the service rejected a request
+    └── PrioryWarning (UserWarning)              the result is valid, but may need attention
 
 Each message is one line: what was given, where, and what to do.
 """
@@ -33,15 +33,15 @@ class NotLearnedError(DataError):
     Attributes
     ----------
     index : tuple of int
-        The position in the array that would become negative.
+        The position in the array of the count that would become negative.
     path : tuple of int
         Which of several nested records the array is in.
     subject : str
-        What was not learned, such as a token, where the record knows it.
+        What was not learned, such as a token, if it is known.
     row : int or None
-        The first row that cannot be forgotten, counted from 0, where rows were given.
+        The first row that cannot be forgotten, counted from 0, if rows were given.
     column : str or None
-        The column whose cell was not learned, where it is known.
+        The column whose cell was not learned, if it is known.
     """
 
     def __init__(self, message: str, index: tuple[int, ...] = (), *, subject: str = "", row: int | None = None) -> None:
@@ -80,13 +80,13 @@ class FileBusyError(PrioryError, TimeoutError):
 
 
 class ServiceError(PrioryError, RuntimeError):
-    """The service refused a request.
+    """The service rejected a request.
 
     Attributes
     ----------
     status : int
-        The status of HTTP: 404 if there is no such model, 409 if its state does not allow the change, 422 if the rows
-        cannot be used, 503 if it is too busy, 507 if the disk is full.
+        The HTTP status: 404 if there is no such model, 409 if its state does not allow the change, 422 if the rows
+        cannot be used, 503 if the service is too busy, 507 if the disk is full.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -95,4 +95,4 @@ class ServiceError(PrioryError, RuntimeError):
 
 
 class PrioryWarning(PrioryError, UserWarning):
-    """The result is defined, but deserves attention."""
+    """The result is valid, but may need attention."""

@@ -238,7 +238,7 @@ def test_chows_rule_costs_least(reject, seed):
     [
         (
             {"probabilities": [0.5, 0.5]},
-            "probabilities have shape (2,); give a row of 2 for each case, one for each class.",
+            "probabilities have shape (2,); give one row of 2 probabilities per case.",
         ),
         ({"cost": [[0, 1]]}, "cost has shape (1, 2); give a finite number for each true class (row) and answer."),
     ],

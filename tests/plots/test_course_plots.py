@@ -21,6 +21,7 @@ from priory.families import (
     Poisson,
 )
 from priory.plots.classifiers import read_nomogram
+from priory.probability import JointTable
 from priory.regression.linear_posterior import NormalInverseGamma
 from test_worked_examples import table
 from worked_examples import WORKED_EXAMPLES
@@ -237,3 +238,31 @@ def test_notebooks_show_tables_without_inline_styles(thing):
     assert '<table class="priory">' in html
     assert "style=" not in html
     assert "<script" not in html
+
+
+def test_the_areas_of_a_mosaic_are_the_probabilities():
+    cells = {("yes", "yes"): 0.12, ("yes", "no"): 0.08, ("no", "yes"): 0.08, ("no", "no"): 0.72}
+    table = JointTable(["toothache", "cavity"], cells)
+    bars = plots.mosaic(table).axes[0].patches
+    assert [bar.get_width() * bar.get_height() for bar in bars] == pytest.approx(list(cells.values()))
+    with pytest.raises(DataError, match="1 variables; marginalise it to two"):
+        plots.mosaic(table.marginalise("cavity"))
+
+
+def test_bars_of_bits_are_as_long_as_the_description():
+    bags = pr.Hypotheses(likelihood={h: {"lime": p, "cherry": 1 - p} for h, p in SHARES.items()}).update("lime")
+    bars = plots.description_lengths(bags).axes[0].patches
+    tops = [bar.get_y() + bar.get_height() for bar in bars[4:]]
+    assert tops == pytest.approx([sum(bags.bits[h]) for h in bags.possible])
+
+
+def test_expected_costs_cross_at_the_threshold():
+    axes = plots.expected_costs([[0, 1], [10, 0]], ["healthy", "ill"], reject=0.4).axes[0]
+    healthy, ill, ask, threshold = axes.lines
+    assert threshold.get_xdata()[0] == pytest.approx(1 / 11)
+    assert ask.get_ydata()[0] == 0.4
+    assert np.interp(1 / 11, healthy.get_xdata(), healthy.get_ydata()) == pytest.approx(
+        np.interp(1 / 11, ill.get_xdata(), ill.get_ydata())
+    )
+    with pytest.raises(DataError, match="this figure is for two classes"):
+        plots.expected_costs(np.eye(3), "abc")

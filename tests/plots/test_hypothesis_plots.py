@@ -50,8 +50,9 @@ def test_probability_of_the_next_lime():
 
 def test_beta_posterior_with_its_marks():
     bag = Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3)
-    prior, posterior, ml, maximum, mean = drawn(plots.belief(bag))
+    prior, likelihood, posterior, ml, maximum, mean = drawn(plots.belief(bag))
     assert np.allclose(prior.get_ydata(), 1)
+    assert np.allclose(likelihood.get_ydata(), posterior.get_ydata())  # under a uniform prior
     assert np.trapezoid(posterior.get_ydata(), posterior.get_xdata()) == pytest.approx(1, abs=1e-3)
     assert [line.get_xdata()[0] for line in (ml, maximum, mean)] == pytest.approx([0.7, 0.7, 2 / 3])
     flat = plots.belief(Continuum())  # before anything was seen there is no ML and no MAP

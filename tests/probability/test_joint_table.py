@@ -72,7 +72,7 @@ def test_a_table_is_counted_from_rows():
     [
         (lambda: JointTable(["a"], {("x",): 0.5}), "the joint table sums to 0.5, not 1: give the probability of every"),
         (lambda: JointTable(["a"], {"x": 1.0}), "the cell 'x' does not have one value for each of"),
-        (lambda: DENTIST.condition(cavity="maybe"), "P(cavity='maybe') = 0: what never happens cannot be conditioned"),
+        (lambda: DENTIST.condition(cavity="maybe"), "P(cavity='maybe') = 0: cannot condition on an impossible event"),
         (lambda: DENTIST.probability(tooth="yes"), "no variable 'tooth'; the table has toothache, cavity, catch."),
         (lambda: conditional_probability(0.5, 0.2), "P(A∧B) = 0.5 is more than P(B) = 0.2"),
     ],

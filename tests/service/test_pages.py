@@ -70,7 +70,7 @@ def read_hidden(html, name):
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/play", "/play/candy?drawn=llc", "/play/coin?a=2&b=3&drawn=hht", "/play/tennis?outlook=rain"]
+    ["/", "/play"]
     + [f"/models/mail{part}" for part in ("", "/try", "/queue", "/rows?phrase=lunch", "/audit", "/history")],
 )
 def test_a_page_has_a_title_a_heading_and_a_strict_policy(page, path):
@@ -86,9 +86,9 @@ def test_a_page_has_a_title_a_heading_and_a_strict_policy(page, path):
 
 
 def test_static_files_are_served_and_nothing_else(page):
-    for name in ("page.css", "page.js", "htmx.min.js", "icon.svg"):
+    for name in ("page.css", "page.js", "htmx.min.js", "icon.svg", "figures.css", "course.js", "figure-coin.js"):
         assert page.get(f"/static/{name}").status_code == 200
-    for name in ("htmx.LICENSE.txt", "..%2Frendering.py", "%2e%2e/page_routes.py", "nothing"):
+    for name in ("htmx.LICENSE.txt", "exercises.js", "..%2Frendering.py", "%2e%2e/page_routes.py", "nothing"):
         assert page.get(f"/static/{name}").status_code == 404
 
 
@@ -342,7 +342,6 @@ def test_what_is_typed_stays_text(page):
         page.get("/models/mail/rows", params={"phrase": "lunch"}),
         page.get("/"),
         page.get("/models/" + HOSTILE.replace("/", "")),
-        page.get("/play/candy", params={"drawn": HOSTILE, "bag": HOSTILE}),
         page.post("/upload", params={"model": "m", "file": HOSTILE + ".csv", "target": HOSTILE}, content=b"a,b\n1,2\n"),
     ]
     for answer in answers:
@@ -416,12 +415,9 @@ def test_a_model_is_deleted_by_its_name(page):
     assert page.get("/models/mail").status_code == 404
 
 
-def test_candies_coins_and_tennis_give_the_numbers_of_the_book(page):
-    candy = page.get("/play/candy?drawn=lll").text
-    assert "79.6 %" in candy
-    assert "Beta(8, 4)" in page.get("/play/coin?drawn=hhhhhhhttt").text
-    assert "none: every θ is equally probable" in page.get("/play/coin").text
-    assert "0.7954" in page.get("/play/tennis").text
-    assert page.get("/play/candy?drawn=x").status_code == 422
-    assert page.get("/play/coin?a=nan").status_code == 422
-    assert page.get("/play/tennis?wind=north").status_code == 422
+def test_play_has_the_figures_of_the_course(page):
+    answer = page.get("/play").text
+    figures = re.findall(r'data-figure="([\w-]+)"', answer)
+    assert len(figures) == 7
+    for name in figures:
+        assert "export function mount" in page.get(f"/static/figure-{name}.js").text

@@ -508,15 +508,15 @@ ENDS = ("TextClassifier", *LONG, "ends")
 NARROW = [
     (put(WIDE, {"narrow": ["<f8", {"array": ["|u1", [1 << 36]]}]}), "larger than what is left"),
     (put(WIDE, {"narrow": ["<i8", {"array": ["|u1", [80, 2]]}]}), "counts holds int64"),
-    (put(WIDE, {"narrow": ["|u1", {"array": ["<f8", [0]]}]}), "not an array of narrow integers"),
+    (put(WIDE, {"narrow": ["|u1", {"array": ["<f8", [0]]}]}), "does not hold unsigned integers of at most 32 bits"),
     (put(WIDE, {"narrow": ["|S9", {"array": ["|u1", [80, 2]]}]}), "cannot be widened to '|S9'"),
     (put(WIDE, {"narrow": ["|O", {"array": ["|u1", [80, 2]]}]}), "cannot be widened to '|O'"),
     (put(WIDE, {"narrow": [[], {"array": ["|u1", [80, 2]]}]}), "cannot be widened to []"),
     (put(WIDE, {"narrow": ["|i1", {"array": ["|u1", [80, 2]]}]}), "cannot be widened to '|i1'"),
-    (put(WIDE, {"narrow": ["<f8", 3]}), "not an array of narrow integers"),
+    (put(WIDE, {"narrow": ["<f8", 3]}), "does not hold unsigned integers of at most 32 bits"),
     (put(WIDE, {"narrow": ["<f8"]}), "a pair is missing"),
     (put(ENDS, {"steps": {"array": ["|u1", [40, 2]]}}), "steps has the shape [40, 2]"),
-    (put(ENDS, {"steps": {"steps": {"array": ["|u1", [80]]}}}), "not an array of narrow integers"),
+    (put(ENDS, {"steps": {"steps": {"array": ["|u1", [80]]}}}), "does not hold unsigned integers of at most 32 bits"),
     (put(ENDS, {"steps": {"array": ["|u1", [79]]}}), "bytes between the arrays"),
 ]
 

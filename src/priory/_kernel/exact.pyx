@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""Exact sums, compiled. `tests/reference_kernels/exact.py` says what each function means; `priory.core.exact_sums` checks what comes in.
+"""Exact sums, compiled. See `tests/reference_kernels/exact.py` for a readable version; `priory.core.exact_sums` checks the input.
 
-The C beside it has the arithmetic: `exact_limbs.h` in integers, `exact_runs.h` in doubles that are integers,
-`exact_ratios.h` for what is rounded.
+The arithmetic is in C headers: `exact_limbs.h` in integers, `exact_runs.h` in doubles that are integers,
+`exact_ratios.h` for rounded results.
 """
 
 import numpy as np
@@ -74,9 +74,9 @@ cdef extern from "exact_ratios.h" nogil:
     double divide_spread(Number, const Whole*, const Whole*, int64_t)
 
 cdef enum:
-    CHUNK_BYTES = 3 << 16  # of rows that are put into the order of their classes at a time: with the next, an L2 cache
+    CHUNK_BYTES = 3 << 16  # rows sorted by class at a time: two chunks fit into an L2 cache
     MIN_CHUNK_ROWS = 512
-    ROWS_PER_CLASS = 64  # that a chunk should have on average, for runs to be worth while
+    ROWS_PER_CLASS = 64  # minimum average of a chunk, for runs to pay off
 
 
 cdef Table make_table(x):
@@ -89,7 +89,7 @@ cdef Table make_table(x):
 
 
 cdef object take_limbs(Window* window):
-    """The limbs of a window, carried and trimmed, and its base."""
+    """The limbs of a window, normalised and trimmed, and its base."""
     cdef int64_t cells = window.cells
     with nogil:
         if window.width:
@@ -102,7 +102,7 @@ cdef object take_limbs(Window* window):
 
 
 cdef void add_rows(Summation* s, const int32_t* group, int64_t n, int64_t groups) noexcept nogil:
-    """Adds all rows, class by class within a chunk that fits into the cache."""
+    """Add all rows, class by class within chunks that fit into the cache."""
     cdef int64_t chunk = CHUNK_BYTES // (8 * s.columns_count), start = 0, i, c, rows
     cdef int64_t* ends = <int64_t*>malloc((groups + 1) * sizeof(int64_t))
     chunk = max(chunk, MIN_CHUNK_ROWS, ROWS_PER_CLASS * groups)
@@ -171,7 +171,7 @@ def sum_powers(x, const int32_t[::1] group, weight, Py_ssize_t groups, bint squa
 
 
 cdef object trim_limbs(int64_t[:, ::1] limbs, int base):
-    """Limbs of any sizes carried (in place) and cut to the smallest window; the last limb must have room for a sign."""
+    """Propagate carries (in place) and trim to the smallest window; the last limb must have room for a sign."""
     cdef int low = 0, top = 0, width = limbs.shape[1], size
     cdef int64_t cells = limbs.shape[0], cell
     cdef int64_t[:, ::1] out

@@ -241,7 +241,7 @@ static void arrange_block(Block *block, const Column *columns)
 
 /* -- runs ------------------------------------------------------------------------------------------------------------ */
 
-/* Adds the sums of one lane to those of its column. */
+/* Add the sums of one lane to the sums of its column. */
 static void keep_run(Column *column, const RunSums *run, int lane, int digits)
 {
     double scale[7];
@@ -411,7 +411,7 @@ static void copy_block(const Table *table, const int32_t *rows, int n, const Blo
 #undef COPY
 }
 
-/* Brings the next rows nearer, as many as are being added: those of one class do not lie one after the other. */
+/* Prefetch as many rows as are being added, because the rows of one class are not contiguous. */
 static void prefetch(Summation *s, int rows)
 {
     const char *end = s->ahead + (int64_t)rows * (int64_t)sizeof(lanes);

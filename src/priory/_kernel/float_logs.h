@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* exp(x) of x <= 0: 2^k by the bits of the exponent, and e^rest by its series; below -87 it is that of -87. */
+/* exp(x) for x <= 0, clipped at -87: 2^k by setting the exponent's bits, and e^rest by its series. */
 static inline float exp_of_negative(float x) {
     const float shift = 12582912.0f; /* 3 * 2^22: what is added to it is rounded to a whole number */
     float held = x > -87.0f ? x : -87.0f;

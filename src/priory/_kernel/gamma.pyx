@@ -1,12 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""The logarithm of the gamma function and its derivatives. `tests/reference_kernels/gamma.py` says what each means."""
+"""The logarithm of the gamma function and its derivatives. See `tests/reference_kernels/gamma.py`."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, NAN, lgamma, log
 
-cdef double FAR = 10.0  # from here on the asymptotic series is as good as a float can be
-cdef double MAX_FACTORS = 20.0  # a product of so many is exact
+cdef double FAR = 10.0  # above it, the asymptotic series is accurate to the last bit
+cdef double MAX_FACTORS = 20.0  # the product of up to 20 factors is exact
 cdef double LOG_ROOT_TWO_PI = 0.91893853320467274178
 
 

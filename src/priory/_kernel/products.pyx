@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""Exact sums of products. `tests/reference_kernels/products.py` says what each loop means; `priory.core.exact_products` owns them."""
+"""Exact sums of products. See `tests/reference_kernels/products.py` for a readable version; `priory.core.exact_products` calls them."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def cut_digits(const double[:, ::1] z, const int64_t[::1] order, const double[::
             for j in range(p):
                 rest[j] = row[at[j]]
             for j in range(p):
-                bad |= not (fabs(rest[j]) <= most[j])  # NaN is not
+                bad |= not (fabs(rest[j]) <= most[j])  # true for NaN
             if not bad and width:
                 out = &digits[i, 0]
                 for level in range(levels):
@@ -220,7 +220,7 @@ cdef inline void read_cell(double x, Cell* cell) noexcept nogil:
 
 
 cdef inline void multiply_cells(const Cell* a, const Cell* b, Cell* out) noexcept nogil:
-    """The product of two cells of three limbs, carried."""
+    """Product of two cells of three limbs, with carries propagated."""
     cdef uint64_t t[6]
     cdef uint64_t carry = 0
     cdef int k
@@ -233,7 +233,7 @@ cdef inline void multiply_cells(const Cell* a, const Cell* b, Cell* out) noexcep
 
 
 cdef inline void multiply_limbs(const Cell* a, const Cell* b, uint64_t* t) noexcept nogil:
-    """Six limbs of the product of two cells of three, each the sum of at most six parts below 2^32."""
+    """Product of two cells of three limbs: six limbs, each a sum of at most six parts below 2^32."""
     cdef uint64_t m
     cdef int i, j
     for i in range(6):
@@ -256,7 +256,7 @@ cdef inline void add_product(const Cell* a, const Cell* b, int64_t* limbs, int64
 
 
 cdef inline void add_long_product(const Cell* a, const Cell* b, int64_t* limbs, int64_t base) noexcept nogil:
-    """Add the product of a cell of six limbs and one of three."""
+    """Add the product of a cell of six limbs and a cell of three."""
     cdef uint64_t t[9]
     cdef uint64_t m
     cdef int64_t sign = a.sign * b.sign

@@ -5,18 +5,18 @@ def add_cells(
 ) -> None:
     """Add the weight of one cell of each set of columns to ``out`` (classes,).
 
-    ``levels`` (columns,) are below ``n_levels``, and negative where a label is new: then the set has no cell. The cells
-    of all sets follow one another in ``weights``, from ``start``.
+    ``levels`` (columns,) are below ``n_levels``, and negative for a new label: then the set has no cell. The cells of
+    all sets are contiguous in ``weights``, beginning at ``start``.
     """
 
 def add_weights(weights: np.ndarray, places: np.ndarray, start: int, factor: float, out: np.ndarray) -> None:
     """Add the weights (features, classes) of features ``start + places``, times ``factor``, to ``out`` (classes,)."""
 
 def mix_members(logits: np.ndarray, exponents: np.ndarray, share: float, out: np.ndarray) -> None:
-    """The log probabilities of all members together, into ``out`` (classes,).
+    """Write the log probabilities of a pool of members to ``out`` (classes,).
 
-    The first row of ``logits`` (1 + members, classes) is the base rate, which has the rest of the share; the geometric
-    mean of the others, by their exponents, has the share.
+    The result is a mixture: ``share`` of the geometric mean of the members, weighted by ``exponents``, and the rest of
+    the base rate, which is the first row of ``logits`` (1 + members, classes).
     """
 
 def step_parts(
@@ -32,10 +32,10 @@ def step_parts(
     exponents: np.ndarray,
     precision: np.ndarray,
 ) -> None:
-    """Move weights and exponents, in place, by a Fisher step for a row of class ``group`` that occurs ``count`` times.
+    """Update weights and exponents in place by a Fisher scoring step for a row of class ``group``, ``count`` times.
 
-    ``precision`` is that of the weights, then of the exponents; what the row says about them is added to it before.
-    Only the first weight, that of the class prior, may be negative.
+    ``precision`` is the Fisher information of the weights, then of the exponents; the row's information is added first.
+    Only the first weight (of the class prior) may be negative.
     """
 
 def weigh_parts(
@@ -47,7 +47,7 @@ def weigh_parts(
     lowest: float,
     out: np.ndarray,
 ) -> None:
-    """Add the evidence of parts to ``out`` (classes,), each by its weight and a power of its length.
+    """Add the evidence of parts to ``out`` (classes,), each times its weight and a power of its length.
 
-    ``values`` (classes, parts) count by how far they are below that of the best class, at most as far as ``lowest``.
+    ``values`` (classes, parts) are taken relative to the best class of each part, bounded from below by ``lowest``.
     """

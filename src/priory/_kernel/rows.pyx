@@ -1,5 +1,5 @@
 # cython: language_level=3, wraparound=False, cdivision=True, freethreading_compatible=True
-"""The loops of corrections for a single row. `tests/reference_kernels/rows.py` says what each means; places are checked here."""
+"""Loops of the corrections of a single row. See `tests/reference_kernels/rows.py`; indices are bounds-checked here."""
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def mix_members(const double[:, ::1] logits, const double[::1] exponents, double
 
 cdef double[:, ::1] shrink_parts(const double[:, :] values, const int64_t[::1] parts, const double[::1] lengths,
                                  const double[::1] exponents, double lowest):
-    """(classes, parts): evidence below that of the best class, by a power of its length."""
+    """Evidence relative to the best class times a power of the part's length, (classes, parts)."""
     cdef double[:, ::1] found = np.empty((values.shape[0], parts.shape[0]))
     cdef Py_ssize_t p, c
     cdef double best, shrink
@@ -99,7 +99,7 @@ cdef double[:, ::1] shrink_parts(const double[:, :] values, const int64_t[::1] p
 
 
 cdef double log_total(const double[::1] logits):
-    """The logarithm of the sum of the terms whose logarithms these are."""
+    """Log-sum-exp."""
     cdef Py_ssize_t c
     cdef double top = logits[0], total = 0.0
     for c in range(1, logits.shape[0]):

@@ -1,12 +1,12 @@
 import numpy as np
 
 def add_products(ends: np.ndarray, indices: np.ndarray, data: np.ndarray, dense: np.ndarray, out: np.ndarray) -> None:
-    """Add a sparse table times ``dense`` to ``out``: a table of any width, in single or double precision."""
+    """Add a sparse matrix times ``dense`` to ``out``; any width, in single or double precision."""
 
 def add_transposed_products(
     ends: np.ndarray, indices: np.ndarray, data: np.ndarray, dense: np.ndarray, out: np.ndarray
 ) -> None:
-    """Add the transposed sparse table times ``dense`` to ``out``, as `add_products` does."""
+    """Add the transposed sparse matrix times ``dense`` to ``out``, as `add_products`."""
 
 def ascend_rows(
     ends: np.ndarray,
@@ -25,16 +25,16 @@ def ascend_rows(
     shift: np.ndarray,
     moved: np.ndarray,
 ) -> None:
-    """Dual coordinate ascent: for each row in ``order``, a Newton step towards the answer that agrees with its logits.
+    """Dual coordinate ascent: for each row in ``order``, a Newton step of its dual variables (``answers``).
 
-    The weights (features, at least ``n_logits``) are ``Σ_i weight_i x_i (own class - answers_i) / strength`` before and
-    after each step. What a row has in ``common`` with all others does not count: ``shift`` (at least ``n_logits``) is
-    the same sum over ``common``, and is taken back. ``squares`` are the squared lengths of the rows without it, and
-    ``moved`` is how far each answer moved.
+    Before and after each step the weights (features, at least ``n_logits``) are ``Σ_i weight_i x_i (own class -
+    answers_i) / strength``. The component ``common`` that all rows share is excluded: ``shift`` (at least ``n_logits``)
+    is the same sum over ``common``, and is subtracted. ``squares`` are the squared lengths of the rows without it, and
+    ``moved`` receives the change of each row.
     """
 
 def copy_rows(ends: np.ndarray, entries: np.ndarray, size: int, rows: np.ndarray, out: np.ndarray) -> None:
-    """The entries of some rows, one row after the other, into ``out``; an entry is ``size`` bytes."""
+    """Copy the entries of some rows to ``out``, row after row; an entry is ``size`` bytes."""
 
 def count_entries(
     ends: np.ndarray,
@@ -44,14 +44,14 @@ def count_entries(
     weight: np.ndarray,
     counts: np.ndarray,
 ) -> None:
-    """Add each row, by its weight, to ``counts`` (columns, classes) at its class; without ``data`` values are one."""
+    """Add each row times its weight to ``counts`` (columns, classes) at its class; without ``data`` values are 1."""
 
 def judge_logits(
     logits: np.ndarray, group: np.ndarray, weight: np.ndarray, n_logits: int, wrong: np.ndarray, losses: np.ndarray
 ) -> None:
-    """The log loss (rows, models) of several models' logits, and its weighted derivative, into ``losses``, ``wrong``.
+    """Write the log loss (rows, models) of several models' logits to ``losses``, its weighted gradient to ``wrong``.
 
-    Row i holds ``n_logits`` logits for each model; a single one is that of the second of two classes.
+    Row i has ``n_logits`` logits for each model; a single logit is for the second of two classes.
     """
 
 def multiply_rows(
@@ -63,13 +63,13 @@ def multiply_rows(
     start: int,
     stop: int,
 ) -> None:
-    """Rows ``start .. stop-1`` of a sparse table times ``dense``, into ``out``; without ``data`` all values are one.
+    """Write rows ``start .. stop-1`` of a sparse matrix times ``dense`` to ``out``; without ``data`` values are 1.
 
     The entries of row i are ``indices[ends[i] : ends[i + 1]]``; the width of ``dense`` is a multiple of 8.
     """
 
 def order_entries(indices: np.ndarray, width: int) -> np.ndarray:
-    """The entries column by column; those of one column stay in order. Columns are below ``width``."""
+    """Indices that sort the entries by column (stable); columns are below ``width``."""
 
 def score_cells(
     levels: np.ndarray,
@@ -82,10 +82,10 @@ def score_cells(
     start: int,
     stop: int,
 ) -> None:
-    """How far the residuals of sets ``start .. stop-1`` of columns are above chance, into ``out`` (sets, width).
+    """Write how far the residuals of sets ``start .. stop-1`` of columns exceed chance to ``out`` (sets, width).
 
     ``levels`` is (columns, rows), and a row with a negative level is in no cell. ``wrong`` and ``chance`` (rows, width)
-    are added up in every cell of a set's table; ``sums`` (2, cells, width) is room for that.
+    are summed in every cell of a set; ``sums`` (2, cells, width) is scratch space.
     """
 
 def score_left_out(
@@ -104,9 +104,9 @@ def score_left_out(
 ) -> None:
     """Add ``Σ log(count + smoothing)`` over the columns of rows ``start .. stop-1`` to ``scores`` (rows, classes).
 
-    Each row is left out: in its own class the counts are smaller by its weight. Columns that no other row shows are
-    left out too; how many are not is added to ``remaining``. ``totals`` are the counts of all classes, and ``logs`` the
-    logarithms of the smoothed counts.
+    Each row is left out: in its own class the counts are smaller by its weight. Columns that no other row has are
+    skipped, and the number of other columns is added to ``remaining``. ``totals`` are the counts of all classes, and
+    ``logs`` the logarithms of the smoothed counts.
     """
 
 def sort_rows(
@@ -118,4 +118,4 @@ def sort_rows(
     start: int,
     stop: int,
 ) -> None:
-    """Sort the entries of rows ``start .. stop-1`` by their columns, in place; the others are room for as many."""
+    """Sort the entries of rows ``start .. stop-1`` by column, in place; ``more_...`` are scratch arrays."""

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""The loops of a regression on sparse rows. `tests/reference_kernels/sparse.py` says what each means; `priory.core.sparse_rows` checks what comes in."""
+"""Loops of a regression on sparse rows. See `tests/reference_kernels/sparse.py`; `priory.core.sparse_rows` checks the input."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ ctypedef fused Column:
     int32_t
     int64_t
 
-DEF LANE = 8  # columns that are summed in registers
+DEF LANE = 8  # columns summed in registers
 DEF MAX_LOGITS = 1024  # of one row
 
 ctypedef fused column_number:
@@ -80,7 +80,7 @@ def add_transposed_products(const int64_t[::1] ends, const column_number[::1] in
 
 def order_entries(const column_number[::1] indices, Py_ssize_t width):
     cdef int64_t[::1] order = np.empty(indices.shape[0], dtype=np.int64)
-    cdef int64_t[::1] place = np.zeros(width + 1, dtype=np.int64)  # of the next entry of each column
+    cdef int64_t[::1] place = np.zeros(width + 1, dtype=np.int64)  # the position of the next entry of each column
     cdef Py_ssize_t k
     with nogil:
         for k in range(indices.shape[0]):
@@ -230,7 +230,7 @@ def score_left_out(const int64_t[::1] ends, const int32_t[::1] indices, const in
                     scores[i, c] += logs[column, c]
                 left = counts[column, own] - weight[i]
                 product *= ((left if left > 0 else 0.0) + smoothing) / (counts[column, own] + smoothing)
-                if product < 1e-200:  # one logarithm for many quotients
+                if product < 1e-200:  # take one logarithm for many quotients
                     scores[i, own] += log(product)
                     product = 1.0
             scores[i, own] += log(product)
@@ -244,7 +244,7 @@ def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float
     cdef float curvature, top, total, along, below, step, change, value
     cdef float z[MAX_LOGITS]
     cdef float p[MAX_LOGITS]
-    cdef float m[MAX_LOGITS]  # halfway between the answer and what the logits say: steps stay short of too far
+    cdef float m[MAX_LOGITS]  # midpoint of the dual variables and the predicted probabilities, which avoids overshooting
     cdef float* row
     cdef float* q
     with nogil:
@@ -252,7 +252,7 @@ def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float
             i = order[j]
             own = group[i]
             q = &answers[i, 0]
-            curvature = weight[i] * squares[i] / strength  # how much the row's own answer moves its own logits
+            curvature = weight[i] * squares[i] / strength  # effect of the row's dual variables on its own logits
             if n_logits == 1:
                 total = offset[i, 0] - common[i] * shift[0]
                 for k in range(ends[i], ends[i + 1]):
@@ -285,7 +285,7 @@ def ascend_rows(const int64_t[::1] ends, const int32_t[::1] indices, const float
             for c in range(n_logits):
                 p[c] = expf(z[c] - top)
                 total += p[c]
-            along = 0.0  # (1 + curvature (diag m - m m')) step = p - q, by the formula of Sherman and Morrison
+            along = 0.0  # solve (1 + curvature (diag m - m m')) step = p - q by the Sherman-Morrison formula
             below = 1.0
             for c in range(n_logits):
                 p[c] /= total

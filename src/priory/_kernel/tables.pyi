@@ -3,7 +3,7 @@ import numpy as np
 def code_counts(
     codes: np.ndarray, starts: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int
 ) -> np.ndarray:
-    """How often each class showed each value; column j's value v is cell ``starts[j] + v``; negative is missing."""
+    """Counts of each value in each class; value v of column j is cell ``starts[j] + v``; negative codes are missing."""
 
 def group_sums(x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int) -> np.ndarray:
     """Weighted column sums of the rows of each class."""
@@ -35,12 +35,12 @@ def student_mixture(
     constant: np.ndarray,
     inclusion: np.ndarray,
 ) -> np.ndarray:
-    """Sum over columns of ``log(1 - r + r p(x | class) / p(x))``, r how far the column matters; NaN adds nothing.
+    """Sum over columns of ``log(1 - r + r p(x | class) / p(x))``, where r is ``inclusion``; NaN adds nothing.
 
-    The densities are those of `student`; the last row of each table is that of all classes together.
+    The densities are as in `student`; the last row of each table is for all classes pooled.
     """
 
 def value_counts(
     x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int, bits: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values of one column at ``bits`` significant binary digits, in order, and their counts per class."""
+    """Sorted distinct values of one column, rounded to ``bits`` significant bits, and their counts per class."""

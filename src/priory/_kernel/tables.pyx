@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""The loops that touch every cell. `tests/reference_kernels/tables.py` says what each means; `priory.core.sharding` checks what comes in."""
+"""Loops over the cells of tables. See `tests/reference_kernels/tables.py`; `priory.core.sharding` checks the input."""
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def code_counts(const int32_t[:, ::1] codes, const int64_t[::1] starts, const in
     return np.asarray(counts)
 
 
-cdef double FAR = 1e140  # the square of anything farther out would overflow; the verdict is the same
+cdef double FAR = 1e140  # clipped here: the square of a larger value would overflow, and the result is the same
 
 
 cdef inline double near(double z) noexcept nogil:
@@ -74,7 +74,7 @@ cdef inline uint64_t mixed(double key) noexcept nogil:
 
 
 def value_counts(const double[::1] x, const int32_t[::1] group, weight, Py_ssize_t groups, int bits):
-    """Open addressing: a slot holds the place of its value; the table doubles before it is half full."""
+    """Hash table with open addressing: a slot holds the index of its value; the table doubles before it is half full."""
     cdef Py_ssize_t n = x.shape[0], i, c, slot, place, size = 1024, capacity = 512, found = 0
     cdef const double[::1] w = weight
     cdef bint weighted = weight is not None
@@ -116,7 +116,7 @@ def value_counts(const double[::1] x, const int32_t[::1] group, weight, Py_ssize
 
 
 cdef inline double squares(const double* x, const double* centre, const double* precision, Py_ssize_t d) noexcept nogil:
-    """Sum of ``precision * (x - centre)^2``, in four partial sums that need not wait for each other."""
+    """Sum of ``precision * (x - centre)^2``, in four independent partial sums for instruction-level parallelism."""
     cdef double a = 0.0, b = 0.0, e = 0.0, f = 0.0, z
     cdef Py_ssize_t j = 0
     while j + 4 <= d:
@@ -138,7 +138,7 @@ cdef inline double squares(const double* x, const double* centre, const double* 
 
 def quadratic(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
               const double[:, ::1] precision, const double[:, ::1] constant):
-    """A row of ordinary numbers needs no questions asked; one with a missing or a very far cell is taken cell by cell."""
+    """Rows of ordinary numbers take a branch-free loop; rows with a missing or extreme cell are summed cell by cell."""
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], groups = centre.shape[0], i, j, c
     cdef double[:, ::1] scores = np.zeros((n, groups))
     cdef double[::1] row = np.empty(d)
@@ -168,7 +168,7 @@ def quadratic(const double[:, ::1] x, const double[::1] inverse_unit, const doub
 
 def student(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
             const double[:, ::1] precision, const double[:, ::1] power, const double[:, ::1] constant):
-    """Factors of the same power are multiplied up, and their logarithm taken once: it is most of the work."""
+    """Multiply factors with the same power and take one logarithm of the product, because logarithms dominate the cost."""
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], groups = centre.shape[0], i, j, c
     cdef double[:, ::1] scores = np.zeros((n, groups))
     cdef double total, z, factor, product, exponent
@@ -193,12 +193,12 @@ def student(const double[:, ::1] x, const double[::1] inverse_unit, const double
 
 
 cdef enum:
-    BLOCK = 256  # rows that are gone through column by column, in loops the compiler makes two steps at a time
+    BLOCK = 256  # rows processed column by column, in loops that the compiler vectorises
 
 
 cdef void densities(const double* v, Py_ssize_t n, double low, double high, double centre, double precision,
                     double power, double constant, double* out) noexcept nogil:
-    """Student's log densities; where all are near the centre a few terms of the logarithm's series are exact."""
+    """Student's log densities; near the centre, a few terms of the logarithm's series are accurate."""
     cdef double z, u, far = high - centre if high - centre > centre - low else centre - low
     cdef Py_ssize_t i
     if precision * far * far < 1e-4:
@@ -213,7 +213,7 @@ cdef void densities(const double* v, Py_ssize_t n, double low, double high, doub
 
 
 cdef void collect(double* product, Py_ssize_t n, double* scores, Py_ssize_t step) noexcept nogil:
-    """The logarithm of each product into the scores."""
+    """Add the logarithm of each product to the scores."""
     cdef Py_ssize_t i
     for i in range(n):
         scores[i * step] += log(product[i])
@@ -222,7 +222,7 @@ cdef void collect(double* product, Py_ssize_t n, double* scores, Py_ssize_t step
 
 cdef void blend(const double* apart, const double* shared, Py_ssize_t n, double r, double* product,
                 double* scores, Py_ssize_t step) noexcept nogil:
-    """Each product times 1 - r + r exp(apart - shared); where the two are close, by the exponential's series."""
+    """Multiply each product by 1 - r + r exp(apart - shared); for close values, by the series of the exponential."""
     cdef double d, factor, widest = 0.0
     cdef Py_ssize_t i
     for i in range(n):
@@ -247,7 +247,7 @@ cdef void blend(const double* apart, const double* shared, Py_ssize_t n, double 
 def student_mixture(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
             const double[:, ::1] precision, const double[:, ::1] power, const double[:, ::1] constant,
             const double[::1] matters):
-    """Factors are multiplied up, and their logarithm taken once."""
+    """Multiply factors and take one logarithm of the product."""
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1], groups = centre.shape[0] - 1, block, start, rows, i, j, c
     cdef double[:, ::1] scores = np.zeros((n, groups))
     cdef double[:, ::1] product = np.ones((groups, BLOCK))

@@ -8,14 +8,14 @@ from priory._kernel.token_spans import StrOrBytes
 from priory._kernel.token_spans import are_tokens_distinct as are_tokens_distinct
 
 class BagReader:
-    """Documents as sparse rows of their tokens, which are numbered as they are met."""
+    """Converts documents to sparse rows of tokens, which are numbered in order of first occurrence."""
     def __init__(self) -> None: ...
     def read(self, documents: Sequence[StrOrBytes], rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of (number, count): where each document's row ends, and its numbers and counts one after the other."""
+        """Rows of (number, count): row pointers, token numbers, and counts."""
     def merge(self, other: BagReader) -> np.ndarray:
-        """Add the tokens that another reader met; the number here of each of its numbers."""
+        """Add the tokens of another reader; returns the number here of each of its tokens."""
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The tokens one after the other, where each ends, and which of them each number is, -1 if none."""
+        """The concatenated tokens, the end of each, and the token of each number (-1 if none)."""
 
 class Counter:
     """Counts of tokens for each class; with ``max_tokens``, the rarest are dropped while counting (lossy counting)."""
@@ -24,51 +24,51 @@ class Counter:
         self, documents: Sequence[StrOrBytes], rule: Rule, group: np.ndarray, weight: np.ndarray | None, once: bool
     ) -> None: ...
     def prune(self, max_tokens: int, n_kept: int) -> None:
-        """Nothing that is dropped was seen more than ``missed`` times: its count and what was dropped before."""
+        """Drop the rarest tokens; a dropped token occurred at most ``missed`` times."""
     def merge(self, other: Counter) -> None: ...
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """The tokens one after the other, where each ends, their counts, and by how much any count may be too small."""
+        """The concatenated tokens, the end of each, their counts, and an upper bound of the error of any count."""
 
 class Index:
-    """The column of each token. ``split`` says that a space parts the words of an n-gram: nothing to a dictionary."""
+    """Maps tokens to columns. With ``split``, a space separates the words of an n-gram."""
     def __init__(self, arena: np.ndarray, ends: np.ndarray, split: bool) -> None: ...
     def find_columns(self, arena: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """The column of each of these tokens; -1 where it is not there."""
+        """The column of each token, or -1."""
     def count_row(self, document: StrOrBytes, rule: Rule, number: int) -> Tally[int]:
-        """How often the document shows each column; unknown tokens are one more column."""
+        """Counts of each column in the document; unknown tokens share one more column."""
     def score(
         self, documents: Sequence[StrOrBytes], rule: Rule, table: np.ndarray, once: bool, unknown: np.ndarray | None
     ) -> np.ndarray:
-        """The sum of the table's rows over the tokens of each document."""
+        """Sum of the table's rows over the tokens of each document."""
     def encode(
         self, documents: Sequence[StrOrBytes], rule: Rule, unknown: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of (column, count): where each document's row ends, and its columns and counts one after the other."""
+        """Rows of (column, count): row pointers, columns, and counts."""
 
 class OpenCounter:
-    """Counts of tokens (tokens, classes) that go on changing, and scores from them as they are."""
+    """Mutable counts of tokens (tokens, classes), and scores from the current counts."""
 
-    first_nodes: np.ndarray  # (tokens,): the numbers of the tokens that were there from the start
+    first_nodes: np.ndarray  # (tokens,): the numbers of the initial tokens
     def __init__(self, groups: int, arena: np.ndarray, ends: np.ndarray, counts: np.ndarray, split: bool) -> None: ...
     @property
     def n_used(self) -> int:
-        """The number of tokens that some class has a count of."""
+        """Number of tokens with a positive count in some class."""
     @property
     def totals(self) -> np.ndarray:
-        """(classes,): the counts of all tokens."""
+        """Total counts of all tokens, (classes,)."""
     def learn(self, document: StrOrBytes, rule: Rule, group: int, once: bool) -> None:
         """Add the tokens of a document to the counts of its class."""
     def forget(self, document: StrOrBytes, rule: Rule, group: int, once: bool) -> bool:
-        """Take the tokens of a document away, and return True; False, and nothing changed, if they are not there."""
+        """Remove the tokens of a document and return True; return False, changing nothing, if they are not there."""
     def score(
         self, document: StrOrBytes, rule: Rule, once: bool, alpha: float, complement: bool
     ) -> tuple[np.ndarray, float]:
-        """The sum of log(count + alpha) over the tokens in use, for each class, and the number of tokens in the sum."""
+        """Sum of log(count + alpha) over the tokens in use, (classes,), and the number of tokens in the sum."""
     def find(self, document: StrOrBytes, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of the tokens of a document that are known, each once, and how often it shows them."""
+        """The numbers of the distinct known tokens of a document, and their occurrences."""
 
 class SparseOpenCounter(OpenCounter):
-    """An `OpenCounter` of counts above zero, where there are many classes; those of a token end at ``entry_ends``."""
+    """An `OpenCounter` that stores only positive counts, for many classes; a token's counts end at ``entry_ends``."""
     def __init__(
         self,
         n_classes: int,
@@ -81,7 +81,7 @@ class SparseOpenCounter(OpenCounter):
     ) -> None: ...
 
 class TokenHasher:
-    """Tokens hashed into ``size`` buckets; the salt alone decides which."""
+    """Hashes tokens into ``size`` buckets; the hash depends only on the salt."""
     def __init__(self, size: int, salt: int) -> None: ...
     def count_row(self, document: StrOrBytes, rule: Rule, number: int) -> Tally[int]: ...
     def find_bucket(self, token: str, rule: Rule) -> int: ...
@@ -94,8 +94,8 @@ class TokenHasher:
         groups: int,
         once: bool,
     ) -> np.ndarray:
-        """How often each class showed each bucket."""
+        """Counts of each bucket in each class."""
     def score(self, documents: Sequence[StrOrBytes], rule: Rule, table: np.ndarray, once: bool) -> np.ndarray:
-        """The sum of the table's rows over the buckets of each document."""
+        """Sum of the table's rows over the buckets of each document."""
     def encode(self, documents: Sequence[StrOrBytes], rule: Rule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of (bucket, count), each in order: where each document's row ends, and its buckets and counts."""
+        """Rows of (bucket, count), sorted by bucket: row pointers, buckets, and counts."""

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False, freethreading_compatible=True
-"""Tokens counted and looked up, without the GIL. `tests/reference_kernels/text.py` says what each means; `priory.bag_of_words.tokenizer` checks what comes in.
+"""Count and look up tokens without the GIL. See `tests/reference_kernels/text.py`; `priory.bag_of_words.tokenizer` checks the input.
 
-A document goes through in blocks: its pieces are found, all of them are hashed and their slots fetched from memory
-ahead of use, then they are looked up together. The waits for memory overlap; that is most of the speed.
+Documents are processed in blocks: pieces are found, all of them are hashed and their slots prefetched, then they are
+looked up together. Overlapping the memory latencies gives most of the speed.
 """
 
 import os
@@ -32,7 +32,7 @@ include "text_characters.pxi"
 
 
 cdef inline void fetched(Reader r, Trie trie, int64_t k) noexcept nogil:
-    """The pieces hashed, and their slots fetched ahead."""
+    """Hash the pieces and prefetch their slots."""
     cdef Piece* pieces = r.pieces
     cdef Word* words = trie.words
     cdef uint64_t mask = trie.word_size - 1
@@ -43,7 +43,7 @@ cdef inline void fetched(Reader r, Trie trie, int64_t k) noexcept nogil:
 
 
 cdef inline int64_t rewritten(Reader r, int64_t k) noexcept nogil:
-    """The pieces that are rewritten replaced, those that are dropped left out."""
+    """Replace pieces that are rewritten, and remove pieces that are dropped."""
     cdef Piece* pieces = r.pieces
     cdef int64_t i, node, kept = 0
     if r.known is None:
@@ -57,13 +57,13 @@ cdef inline int64_t rewritten(Reader r, int64_t k) noexcept nogil:
 
 
 cdef inline void keep_last(Reader r, int64_t total) noexcept nogil:
-    """The words that n-grams of the next block begin with."""
+    """Keep the words that begin n-grams of the next block."""
     r.carry = r.rule.high - 1 if total > r.rule.high - 1 else total
     memmove(r.word, r.word + total - r.carry, r.carry * sizeof(int64_t))
 
 
 cdef int64_t looked_up(Reader r, Trie trie, int64_t k, const double* rows, int64_t width, int64_t known) noexcept nogil:
-    """The numbers of all tokens of a block, in `r.nodes`; the rows that will be wanted are fetched ahead."""
+    """Write the numbers of all tokens of a block to `r.nodes`, prefetching the rows that will be used."""
     cdef int64_t i, n, node, total, limit, found = 0
     cdef Piece* pieces = r.pieces
     k = rewritten(r, k)

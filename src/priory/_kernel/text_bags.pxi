@@ -1,6 +1,5 @@
-# Texts read in one pass: every token gets a number when it is first met, and a document is a row of such numbers. The
-# one cell of a token is the place after its latest entry, in all that was read; zero where it was met inside of n-grams
-# only.
+# Read texts in one pass: every token gets a number at its first occurrence, and a document is a row of such numbers.
+# The single cell of a token is the position after its latest entry; zero if it has occurred only within n-grams.
 
 
 cdef class BagReader(Counter):
@@ -10,7 +9,7 @@ cdef class BagReader(Counter):
         Counter.__init__(self, 1)
 
     def read(self, documents, Rule rule):
-        """Rows of (number, count): where each document's row ends, and its numbers and counts one after the other."""
+        """Rows of (number, count): row pointers, token numbers, and counts."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, used = 0, begin, room = 1024, before = self.entries
         cdef int64_t[::1] ends = np.zeros(r.count + 1, dtype=np.int64)
@@ -49,11 +48,11 @@ cdef class BagReader(Counter):
         return np.asarray(ends), numbers[:used].copy(), counts[:used].copy()
 
     def merge(self, Counter other):
-        """Add the tokens that another reader met; the number here of each of its numbers."""
+        """Add the tokens of another reader; returns the number here of each of its tokens."""
         return absorb(self, other, None)
 
     def result(self):
-        """The tokens one after the other, where each ends, and which of them each number is, -1 if none."""
+        """The concatenated tokens, the end of each, and the token of each number (-1 if none)."""
         arena, ends, _, _ = Counter.result(self)
         live = np.asarray(<double[:self.nodes]>self.cells) > 0 if self.nodes else np.zeros(0, dtype=bool)
         return arena, ends, np.where(live, np.cumsum(live) - 1, -1)

@@ -1,8 +1,8 @@
-# N-grams of characters, as scikit-learn makes them: over the whole text, or inside of its words.
+# N-grams of characters, as in scikit-learn: over the whole text, or within words.
 
 
 cdef int64_t characters(Reader r, Document* d) noexcept nogil:
-    """N-grams of characters, as many as the pieces hold at a time; the whole document is folded first."""
+    """N-grams of characters, as many as fit into the pieces; the whole document is lower-cased first."""
     cdef int64_t k = 0, n, begin, width
     if r.at == 0:
         n = folded_runs(r, d)
@@ -28,7 +28,7 @@ cdef int64_t characters(Reader r, Document* d) noexcept nogil:
 
 
 cdef int64_t folded_runs(Reader r, Document* d) noexcept nogil:
-    """The document in lower case with its white space squeezed, or word by word with a space on both sides of each."""
+    """Lower-case the document and collapse its white space, or pad each word with spaces."""
     cdef int64_t at = 0, o = 0, k = 0, runs = 0, spaces = 0, units
     cdef uint8_t kind
     cdef uint32_t c
@@ -74,7 +74,7 @@ cdef inline int64_t blank(Reader r, int64_t o, int64_t k) noexcept nogil:
 
 
 cdef int enough(Reader r, int64_t n) noexcept nogil:
-    """Room for the n-grams of characters of a document of n units."""
+    """Allocate memory for the n-grams of characters of a document of n units."""
     cdef void* p
     if n + 1 > r.starts_room:
         r.starts_room = 2 * n + 64

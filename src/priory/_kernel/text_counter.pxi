@@ -1,11 +1,11 @@
-# Counting: every token gets a number when it is first met, and a row of cells: the count of each class and, where rare
-# tokens are dropped on the way, how much of it may have been missed before.
+# Counting: every token gets a number at its first occurrence, and a row of cells: the count of each class and, if rare
+# tokens are dropped while counting, an upper bound of the counts missed before.
 
 cdef int64_t MOST_BYTES = _reference.MAX_COUNTER_BYTES
 
 
 cdef class Counter(Trie):
-    cdef uint64_t* origin  # of each node: the place of a word, or PAIR | key
+    cdef uint64_t* origin  # of each node: the position of a word, or PAIR | key
     cdef double* cells
     cdef int64_t groups, width, room, most, bones
     cdef double missed
@@ -66,7 +66,7 @@ cdef class Counter(Trie):
         self.bones = self.nodes - int(keep.sum())
 
     def merge(self, Counter other):
-        """Add what another counter found."""
+        """Add the counts of another counter."""
         missed = self.missed + other.missed
         absorb(self, other, None)
         self.missed = missed
@@ -74,7 +74,7 @@ cdef class Counter(Trie):
             np.asarray(<double[:self.nodes, :self.width]>self.cells)[:, self.width - 1] = missed
 
     def result(self):
-        """The tokens one after the other, where each ends, their counts, and by how much any count may be too small."""
+        """The concatenated tokens, the end of each, their counts, and an upper bound of the error of any count."""
         cdef int64_t node, kept = 0, j, total = 0, n = self.nodes, at
         cdef uint64_t key
         if self.most:
@@ -111,7 +111,7 @@ cdef class Counter(Trie):
 
 
 cdef void spelt(Counter c, int64_t node, uint8_t* end) noexcept nogil:
-    """The text of a token, written so that it stops at ``end``."""
+    """Write the text of a token so that it stops at ``end``."""
     cdef uint64_t key = c.origin[node], place, n
     while True:
         place = c.origin[last_of(key)] if key & PAIR else key
@@ -132,7 +132,7 @@ cdef void raised(Reader r, int64_t problem, int64_t document) except *:
 
 
 cdef int ready(Counter c, int64_t words, int64_t grams) noexcept nogil:
-    """Room for so many more tokens in the tables and in the cells."""
+    """Reserve memory for more tokens in the tables and cells."""
     cdef int64_t room = c.room if c.room else 1, i
     cdef void* p
     if c.nodes + words + grams > MOST_NODES or make_room(c, words, grams) < 0:
@@ -184,7 +184,7 @@ cdef inline Gram* gram_of(Counter c, int64_t beginning, int64_t last) noexcept n
 
 
 cdef void unmarked(Counter c) noexcept nogil:
-    """No document has been read yet."""
+    """Reset the marks: no document has been read yet."""
     cdef uint64_t i
     for i in range(c.word_size):
         c.words[i].mark = 0
@@ -193,7 +193,7 @@ cdef void unmarked(Counter c) noexcept nogil:
 
 
 cdef int64_t numbered(Reader r, Counter c, int64_t k, uint32_t document, bint once) noexcept nogil:
-    """The numbers of the tokens of a block that count, in `r.nodes`; a token never met before gets the next number."""
+    """Write the numbers of the counted tokens of a block to `r.nodes`; a new token gets the next number."""
     cdef int64_t i, n, total, limit, width = c.width, found = 0
     cdef int64_t* word = r.word + r.carry
     cdef int64_t* nodes = r.nodes
@@ -215,7 +215,7 @@ cdef int64_t numbered(Reader r, Counter c, int64_t k, uint32_t document, bint on
         if single:
             soon(cells + w.node * width)
             nodes[found] = w.node
-            found += often | (w.mark != document)  # no branch: whether a document repeats a word cannot be foreseen
+            found += often | (w.mark != document)  # branch-free: repetitions of a word are unpredictable
             w.mark = document
     if r.rule.high == 1 or not words:
         return found

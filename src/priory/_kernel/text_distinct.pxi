@@ -1,11 +1,11 @@
-# Whether tokens differ: a hash of each, dealt into piles that fit the cache, and each pile looked through.
+# Check that tokens are distinct: hash each, distribute the hashes to piles that fit into the cache, and search each pile.
 
 cdef enum:
-    PILE = 4096  # hashes, about
+    PILE = 4096  # approximate number of hashes
 
 
 def are_tokens_distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
-    """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
+    """Whether tokens are contiguous, start at character boundaries, and are distinct."""
     cdef int64_t n = ends.shape[0], size = arena.shape[0], start, k, mean, room = 64
     cdef Piles piles
     if n == 0 or ends[n - 1] != size:
@@ -14,7 +14,7 @@ def are_tokens_distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
     while piles.shift > 32 and n >> (64 - piles.shift) > PILE:
         piles.shift -= 1
     mean = n >> (64 - piles.shift)
-    piles.room = mean + mean // 4 + 64  # eight standard deviations more, and then some
+    piles.room = mean + mean // 4 + 64  # more than eight standard deviations above the mean
     piles.full = False
     cdef int64_t count = <int64_t>1 << (64 - piles.shift)
     cdef int64_t[::1] sizes = np.zeros(count, dtype=np.int64)
@@ -23,7 +23,7 @@ def are_tokens_distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
     with nogil:
         k = dealt(&piles, &arena[0], &ends[0], 0, n, 0, size - PAD)
     start = ends[k - 1] if k else 0
-    cdef uint8_t[::1] tail = np.zeros(size - start + PAD, dtype=np.uint8)  # sixteen bytes are read at once
+    cdef uint8_t[::1] tail = np.zeros(size - start + PAD, dtype=np.uint8)  # padded, because sixteen bytes are read at once
     tail[: size - start] = arena[start:]
     if dealt(&piles, &tail[0], &ends[0], k, n, start, size) < n:
         return False
@@ -34,7 +34,7 @@ def are_tokens_distinct(const uint8_t[::1] arena, const int64_t[::1] ends):
     with nogil:
         for k in range(count):
             differ = differ and all_differ(piles.hashes + k * piles.room, piles.sizes[k], &slots[0], room)
-    return differ or _reference.are_tokens_distinct(np.asarray(arena), np.asarray(ends))  # hashes may agree where tokens do not
+    return differ or _reference.are_tokens_distinct(np.asarray(arena), np.asarray(ends))  # different tokens may have equal hashes
 
 
 cdef struct Piles:
@@ -48,9 +48,9 @@ cdef struct Piles:
 cdef int64_t dealt(
     Piles* piles, const uint8_t* arena, const int64_t* ends, int64_t i, int64_t n, int64_t origin, int64_t last
 ) noexcept nogil:
-    """The hashes of the tokens from ``i`` on, in piles by how they begin; none is nought. The arena begins at ``origin``.
+    """Distribute the hashes of the tokens from ``i`` on to piles by their high bits; none is zero. The arena begins at ``origin``.
 
-    The answer is the first token that is empty, too long, begins inside of a character, or ends after ``last``.
+    Returns the first token that is empty, too long, begins inside a character, or ends after ``last``.
     """
     cdef int64_t start = ends[i - 1] if i else 0, room = piles.room, shift = piles.shift, k, at
     cdef int64_t* sizes = piles.sizes

@@ -1,5 +1,5 @@
-# Tokens hashed into a declared number of buckets: nothing grows, and records merge by addition. The hash depends on the
-# salt alone, so that a model means the same in every process.
+# Feature hashing into a fixed number of buckets: tables do not grow, and counts merge by addition. The hash depends only
+# on the salt, so it is the same in every process.
 
 
 cdef class TokenHasher:
@@ -13,7 +13,7 @@ cdef class TokenHasher:
 
     def count(self, documents, Rule rule, const int32_t[::1] group, const double[::1] weight, int64_t groups,
               bint once):
-        """How often each class showed each bucket."""
+        """Counts of each bucket in each class."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, node
         cdef double[:, ::1] counts = np.zeros((self.size, groups))
@@ -46,7 +46,7 @@ cdef class TokenHasher:
         return np.asarray(counts)
 
     def score(self, documents, Rule rule, const double[:, ::1] table, bint once):
-        """The sum of the table's rows over the buckets of each document."""
+        """Sum of the table's rows over the buckets of each document."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, c, node, groups = table.shape[1]
         cdef double[:, ::1] scores = np.zeros((r.count, groups))
@@ -75,7 +75,7 @@ cdef class TokenHasher:
         return np.asarray(scores)
 
     def encode(self, documents, Rule rule):
-        """Rows of (bucket, count), each in order: where each document's row ends, and its buckets and counts."""
+        """Rows of (bucket, count), sorted by bucket: row pointers, buckets, and counts."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, used = 0, found, room = 1024, document_room = 1024
         cdef int64_t[::1] ends = np.zeros(r.count + 1, dtype=np.int64)
@@ -117,7 +117,7 @@ cdef class TokenHasher:
 
 
 cdef int64_t bucketed(Reader r, TokenHasher b, int64_t k) noexcept nogil:
-    """The buckets of all tokens of a block, in `r.nodes`; an n-gram is hashed from its beginning and its last word."""
+    """Write the buckets of all tokens of a block to `r.nodes`; an n-gram is hashed from its beginning and its last word."""
     cdef int64_t i, n, total, found = 0
     cdef uint64_t h
     k = rewritten(r, k)

@@ -1,5 +1,5 @@
-# Looking up: a vocabulary that no longer grows. The number of a token is its column; beginnings of n-grams that are no
-# tokens themselves are numbered after the last column.
+# Lookup in a fixed vocabulary. The number of a token is its column; beginnings of n-grams that are not tokens themselves
+# are numbered after the last column.
 
 
 cdef class Index(Trie):
@@ -32,7 +32,7 @@ cdef class Index(Trie):
                     depth[i] = spaces if spaces < 255 else 255
                     deepest = depth[i] if depth[i] > deepest else deepest
                     start = ends[i]
-            for level in range(deepest + 1):  # words first: what an n-gram is made of must have its column
+            for level in range(deepest + 1):  # words first: the parts of an n-gram must have their columns
                 start = 0
                 for i in range(self.size):
                     if depth[i] == level:
@@ -48,7 +48,7 @@ cdef class Index(Trie):
             raise ValueError(f"token {i} is in the vocabulary twice")
 
     def find_columns(self, const uint8_t[::1] arena, const int64_t[::1] ends):
-        """The column of each of these tokens; -1 where it is not there. The index must hold its tokens whole."""
+        """The column of each token, or -1. The index must store its tokens whole."""
         cdef int64_t i, n = ends.shape[0], start = 0
         cdef Piece piece
         cdef int64_t[::1] out = np.full(n, UNKNOWN, dtype=np.int64)
@@ -70,7 +70,7 @@ cdef class Index(Trie):
         return np.asarray(out)
 
     def score(self, documents, Rule rule, const double[:, ::1] table, bint once, const double[::1] unknown):
-        """The sum of the table's rows over the tokens of each document."""
+        """Sum of the table's rows over the tokens of each document."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, c, groups = table.shape[1], node
         cdef double[:, ::1] scores = np.zeros((r.count, groups))
@@ -102,7 +102,7 @@ cdef class Index(Trie):
                                 continue
                             node = self.size
                         row = rows + node * groups if node < self.size else &unknown[0]
-                        if once:  # no branch: whether a document repeats a word cannot be foreseen
+                        if once:  # branch-free: repetitions of a word are unpredictable
                             row = none if seen[node] == i + 1 else row
                             seen[node] = <int32_t>(i + 1)
                         for c in range(groups):
@@ -113,7 +113,7 @@ cdef class Index(Trie):
         return np.asarray(scores)
 
     def encode(self, documents, Rule rule, bint unknown):
-        """Rows of (column, count): where each document's row ends, and its columns and counts one after the other."""
+        """Rows of (column, count): row pointers, columns, and counts."""
         cdef Reader r = Reader(rule, documents)
         cdef int64_t i = 0, j, k = 0, node, used = 0, begin, room = 1024
         cdef int64_t[::1] ends = np.zeros(r.count + 1, dtype=np.int64)
@@ -161,7 +161,7 @@ def grown(array, room):
 
 
 cdef int64_t planted(Index index, const uint8_t* p, int64_t n, int64_t column, bint split) noexcept nogil:
-    """A token under its column; UNKNOWN if it is there already."""
+    """Insert a token with its column; UNKNOWN if it is already there."""
     cdef int64_t start = 0, end = 0, beginning = -1, node
     cdef uint64_t key
     cdef Piece piece

@@ -1,30 +1,30 @@
-# One document at a time: counts that go on changing, and scores from them as they are. A call costs what its document
-# is, whatever was counted before: no table is made, and no mark is cleared.
+# Mutable counts for one document at a time, and scores from the current counts. The cost of a call depends only on the
+# document: no table is built, and no marks are cleared.
 
 cdef extern from "<math.h>" nogil:
     double log(double)
     double rint(double)
 
 cdef struct Entry:
-    uint32_t document  # the last one that showed the token
+    uint32_t document  # the last document with the token
     uint32_t place     # among the entries of that document
 
 
 cdef class OpenCounter(Counter):
-    cdef readonly int64_t n_used     # tokens that some class has a count of
-    cdef readonly object totals      # (classes,): the counts of all tokens
+    cdef readonly int64_t n_used     # tokens with a positive count in some class
+    cdef readonly object totals      # (classes,): total counts
     cdef readonly object first_nodes # (tokens,): the numbers of the tokens that were there from the start
     cdef double[::1] total
     cdef Entry* entry                # of each node
     cdef int64_t* found              # the nodes of a document, each once
-    cdef double* times               # and how often it shows them
+    cdef double* times               # and their occurrences
     cdef int64_t entry_room, found_room, unknown
     cdef uint32_t document
     cdef dict readers
 
     def __init__(self, int64_t groups, const uint8_t[::1] arena, const int64_t[::1] ends,
                  const double[:, ::1] counts, bint split):
-        """A counter of these counts of tokens (tokens, classes)."""
+        """Start from these counts (tokens, classes)."""
         cdef int64_t i, c, node, start = 0
         cdef uint8_t[::1] padded = np.zeros(arena.shape[0] + PAD, dtype=np.uint8)
         cdef double* cell
@@ -70,7 +70,7 @@ cdef class OpenCounter(Counter):
             self.total[group] += x
 
     def forget(self, document, Rule rule, int64_t group, bint once):
-        """Take the tokens of a document away, and return True; False, and nothing changed, if they are not there."""
+        """Remove the tokens of a document and return True; return False, changing nothing, if they are not there."""
         cdef int64_t i, k = entries(self, document, rule, False)
         cdef double* cell
         cdef double x
@@ -91,7 +91,7 @@ cdef class OpenCounter(Counter):
         return True
 
     def score(self, document, Rule rule, bint once, double alpha, bint complement):
-        """The sum of log(count + alpha) over the tokens in use, for each class, and the number of tokens in the sum.
+        """Sum of log(count + alpha) over the tokens in use, (classes,), and the number of tokens in the sum.
 
         ``complement`` counts what all other classes have together.
         """
@@ -114,7 +114,7 @@ cdef class OpenCounter(Counter):
         return scores, length
 
     def find(self, document, Rule rule):
-        """The numbers of the tokens of a document that are known, each once, and how often it shows them."""
+        """The numbers of the distinct known tokens of a document, and their occurrences."""
         cdef int64_t i, k = entries(self, document, rule, False)
         nodes, times = np.empty(k, dtype=np.int64), np.empty(k)
         cdef int64_t[::1] node = nodes
@@ -133,7 +133,7 @@ cdef inline bint is_empty(const double* cell, int64_t groups) noexcept nogil:
 
 
 cdef inline double subtracted(double total, double x) noexcept nogil:
-    """What is left of a count, by the rule of `priory.core.statistics.subtract_counts`; -1 if too little was there."""
+    """Subtract from a count as `priory.core.statistics.subtract_counts` does; -1 if the count is too small."""
     cdef double left = total - x, units = 4096.0 * total
     if units == rint(units) and units < 4503599627370496.0:
         return left if left >= 0 else -1.0
@@ -143,7 +143,7 @@ cdef inline double subtracted(double total, double x) noexcept nogil:
 
 
 cdef int64_t node_of(OpenCounter c, const uint8_t* p, int64_t n, bint split) noexcept nogil:
-    """The number of a token that is spelt out; ``split`` at spaces into the words of an n-gram."""
+    """The number of a token given as text; ``split`` at spaces into the words of an n-gram."""
     cdef int64_t start = 0, end, node = UNKNOWN
     cdef Piece piece
     cdef Word* w
@@ -163,7 +163,7 @@ cdef int64_t node_of(OpenCounter c, const uint8_t* p, int64_t n, bint split) noe
 
 
 cdef Reader reader_of(OpenCounter c, Rule rule, document):
-    """The scratch for this rule, opened at the document."""
+    """Scratch memory for this rule, positioned at the document."""
     cdef Reader r = c.readers.get(rule)
     cdef Document* d
     if r is None:
@@ -181,14 +181,14 @@ cdef Reader reader_of(OpenCounter c, Rule rule, document):
 
 
 cdef int64_t entries(OpenCounter c, document, Rule rule, bint grow) except -1:
-    """The tokens of a document, each once, in ``c.found`` and ``c.times``; ``grow`` gives new ones a number."""
+    """Write the distinct tokens of a document to ``c.found`` and ``c.times``; with ``grow``, new tokens get a number."""
     cdef Reader r = reader_of(c, rule, document)
     cdef Document* d = &r.documents[0]
     cdef int64_t j, k = 0, node, n = 0, room
     cdef Entry* e
     c.unknown = 0
     c.document += 1
-    if c.document == 0:  # after four billion documents
+    if c.document == 0:  # overflow after four billion documents
         memset(c.entry, 0, c.entry_room * sizeof(Entry))
         c.document = 1
     while r.at < d.n:

@@ -1,5 +1,5 @@
-# One document at a time where there are many classes: a token has an entry for each class that shows it. The entries of
-# a token are a list, from which documents are scored; the entry of a token and a class is found by a hash table.
+# Mutable counts for many classes: a token has an entry for each class in which it occurs. The entries of a token form a
+# linked list, used for scoring; the entry of a token and a class is found by a hash table.
 
 cdef struct ClassCount:
     double count
@@ -17,14 +17,14 @@ cdef class SparseOpenCounter(OpenCounter):
 
     def __init__(self, int64_t n_classes, const uint8_t[::1] arena, const int64_t[::1] ends,
                  const int64_t[::1] entry_ends, const int32_t[::1] classes, const double[::1] values, bint split):
-        """A counter of these counts above zero; those of a token end at ``entry_ends``."""
+        """Start from these positive counts; the counts of a token end at ``entry_ends``."""
         cdef int64_t i, j, start = 0, n = ends.shape[0]
         cdef ClassCount* entry
         if entry_ends.shape[0] != n or classes.shape[0] != values.shape[0]:
             raise ValueError("one end of entries for each token, and one class for each count")
         if (n and entry_ends[n - 1] != values.shape[0]) or np.any(np.diff(entry_ends, prepend=0) < 0):
             raise ValueError("the entries of the tokens follow one another")
-        # A cell is the number of classes that show the token: it is in use while that is above zero.
+        # A cell is the number of classes in which the token occurs: it is in use while this is positive.
         shown = np.diff(entry_ends, prepend=0).astype(float)[:, None]
         OpenCounter.__init__(self, 1, arena, ends, shown, split)
         self.n_classes, self.totals = n_classes, np.zeros(n_classes)
@@ -63,7 +63,7 @@ cdef class SparseOpenCounter(OpenCounter):
             self.total[group] += x
 
     def forget(self, document, Rule rule, int64_t group, bint once):
-        """Take the tokens of a document away, and return True; False, and nothing changed, if they are not there."""
+        """Remove the tokens of a document and return True; return False, changing nothing, if they are not there."""
         cdef int64_t i, k = entries(self, document, rule, False)
         cdef ClassCount* entry
         cdef double x
@@ -87,7 +87,7 @@ cdef class SparseOpenCounter(OpenCounter):
         return True
 
     def score(self, document, Rule rule, bint once, double alpha, bint complement):
-        """The sum of log(count + alpha) over the tokens in use, for each class, and the number of tokens in the sum.
+        """Sum of log(count + alpha) over the tokens in use, (classes,), and the number of tokens in the sum.
 
         ``complement`` counts what all other classes have together.
         """
@@ -106,7 +106,7 @@ cdef class SparseOpenCounter(OpenCounter):
                 while at >= 0:
                     whole += self.counts[at].count
                     at = self.counts[at].following
-            empty = log(whole + alpha)  # what a class has that does not show the token
+            empty = log(whole + alpha)  # the term of a class without the token
             common += x * empty
             at = self.head[self.found[i]]
             while at >= 0:
@@ -118,7 +118,7 @@ cdef class SparseOpenCounter(OpenCounter):
 
 
 cdef int make_room_for_counts(SparseOpenCounter c, int64_t more) except -1:
-    """Room for more entries, and for the first entry of every node."""
+    """Reserve memory for more entries, and for the first entry of every node."""
     cdef int64_t room = 2 * (c.used + more) + 16, i
     cdef void* p
     if c.heads < c.room:
@@ -141,7 +141,7 @@ cdef int make_room_for_counts(SparseOpenCounter c, int64_t more) except -1:
 
 
 cdef int spread_slots(SparseOpenCounter c, int64_t room) except -1:
-    """A hash table that is at most half full with so many entries."""
+    """Resize the hash table to be at most half full with this number of entries."""
     cdef uint64_t size = 16
     cdef int64_t i
     cdef void* p
@@ -160,7 +160,7 @@ cdef int spread_slots(SparseOpenCounter c, int64_t room) except -1:
 
 
 cdef inline int64_t* slot_of(SparseOpenCounter c, int64_t node, int64_t group) noexcept nogil:
-    """The slot of a token and a class: that of their entry, or a free one."""
+    """The slot of a token and a class: the slot of their entry, or a free one."""
     cdef uint64_t mask = c.n_slots - 1
     cdef uint64_t at = (<uint64_t>node * 0x9E3779B97F4A7C15ULL + <uint64_t>group) * 0xD6E8FEB86659FD93ULL
     at = (at ^ (at >> 32)) & mask
@@ -170,7 +170,7 @@ cdef inline int64_t* slot_of(SparseOpenCounter c, int64_t node, int64_t group) n
 
 
 cdef inline ClassCount* count_of(SparseOpenCounter c, int64_t node, int64_t group, bint grow) noexcept nogil:
-    """The entry of a token and a class; NULL if there is none, and it is not to be made. There is room for it."""
+    """The entry of a token and a class; NULL if there is none and it is not to be created. Memory must be reserved."""
     cdef int64_t* slot = slot_of(c, node, group)
     cdef ClassCount* entry
     if slot[0] == 0:

@@ -1,16 +1,16 @@
-# Documents in, pieces out: a document is folded to lower case block by block, and its words are found in the folded
-# bytes. ASCII goes sixty-four bytes at a time; other scripts go character by character until ASCII comes again.
+# Split documents into pieces: a document is lower-cased block by block, and words are found in the lower-case bytes.
+# ASCII is processed 64 bytes at a time; other scripts character by character, until the next ASCII.
 
 
 cdef int64_t block(Reader r, Document* d) noexcept nogil:
-    """The pieces of the next block of the document, or what is wrong with it; `r.at` moves on."""
+    """Find the pieces of the next block of the document, or an error in it; advances `r.at`."""
     cdef int64_t end = r.at + BLOCK, k = 0
     cdef bint ascii = d.width <= 1
     if not r.rule.words:
         return characters(r, d)
     r.used = 0
     end = end if end < d.n else d.n
-    # Stop while a word that fills the rest would still be too long: then what is cut at the end is a word to be cut.
+    # Stop while a word that fills the rest would exceed the maximum length: a word cut here is truncated anyway.
     while k >= 0 and (end - r.at > 4 * LONGEST or r.at < end == d.n):
         if not (ascii and plain(r, d, end, &k)):
             k = wide(r, d, end, k)
@@ -18,10 +18,10 @@ cdef int64_t block(Reader r, Document* d) noexcept nogil:
 
 
 cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nogil:
-    """The ASCII that comes next: bits say where words begin and end, sixty-four at a time. False if there is none."""
+    """Process the next run of ASCII, 64 bytes at a time, with bit masks of word boundaries. False if there is none."""
     cdef int64_t m = end - r.at, base = 0, k = found[0], i, step, length
     cdef int64_t longest = LONGEST
-    cdef int64_t start = m  # of the piece that ends next; beyond its end, if it was counted with the block before
+    cdef int64_t start = m  # of the piece that ends next; beyond its end if it was counted with the previous block
     cdef const uint8_t* text = d.data + r.at
     cdef const uint16_t* shortest = r.rule.shortest
     cdef uint8_t* low = r.low + r.used
@@ -63,7 +63,7 @@ cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nog
         base += step
     if m == 0:
         return False
-    if last and 0 < start < m and r.at + m < d.n:  # it may go on: begin the next block with it
+    if last and 0 < start < m and r.at + m < d.n:  # it may continue: begin the next block with it
         m, last = start, 0
     elif last and not ascii:
         return False
@@ -84,7 +84,7 @@ cdef inline bint surrogate(uint32_t c) noexcept nogil:
 
 
 cdef int64_t code_point(Document* d, int64_t at, uint32_t* c) noexcept nogil:
-    """The character at a place, and how many units it takes there; nought if there is none."""
+    """The character at a position, and the number of units that it takes; 0 if it is invalid."""
     cdef const uint8_t* p = d.data + at
     cdef int64_t more, i
     if d.width == 1:
@@ -127,7 +127,7 @@ cdef inline int encoded(uint32_t c, uint8_t* out) noexcept nogil:
 
 
 cdef inline int64_t folded_at(Reader r, Document* d, int64_t at, uint32_t* c, uint8_t* kind) noexcept nogil:
-    """A character in lower case and what it is; nought, and the place in `r.bad`, if there is none."""
+    """A character in lower case and its kind; 0, with the position in `r.bad`, if it is invalid."""
     cdef int64_t units = code_point(d, at, c)
     if units == 0 or c[0] >= r.rule.kinds.shape[0]:
         r.bad = at
@@ -138,7 +138,7 @@ cdef inline int64_t folded_at(Reader r, Document* d, int64_t at, uint32_t* c, ui
 
 
 cdef int64_t wide(Reader r, Document* d, int64_t end, int64_t k) noexcept nogil:
-    """Any script; where ASCII is likely to come again, it stops at the next separator."""
+    """Process any script; stops at the next separator if ASCII is likely to follow."""
     cdef int64_t at = r.at, enough_ = r.at + 32 if d.width <= 1 else end
     cdef int64_t o = r.used, start = o, from_ = 0, previous = 0, previous_from = 0, length = 0, units
     cdef bint skipped = False

@@ -1,10 +1,10 @@
-# What reading needs: the declared tokenizer as tables, the documents as pointers, and the scratch of one pass. Nothing
-# is allocated per word, and the memory does not depend on the length of a word.
+# State of a pass over texts: the declared tokenizer as tables, the documents as pointers, and scratch memory. Nothing is
+# allocated per word, and the memory does not depend on the length of a word.
 
 cdef enum:
     SEPARATOR = 0
     WORD = 1
-    SINGLE = 2  # a token of its own, such as "!"
+    SINGLE = 2  # a single-character token, such as "!"
     SCRIPT = 3  # a script written without spaces: its runs become pairs of characters
     SPACE = 4
     BLOCK = 16384
@@ -14,15 +14,15 @@ cdef int64_t LONGEST = _reference.MAX_WORD_LENGTH
 cdef struct Document:
     const uint8_t* data
     int64_t n
-    int width  # bytes of a character; nought for UTF-8
+    int width  # bytes of a character; 0 for UTF-8
 
 
 cdef class Rule:
-    """The declared tokenizer, as tables: what each code point is, and what it is in lower case."""
+    """The declared tokenizer as tables: the kind and the lower case of each code point."""
     cdef public object unit, rewrites
     cdef int64_t least, low, high
     cdef uint8_t single[128]
-    cdef uint16_t shortest[256]  # of the pieces that begin with this character
+    cdef uint16_t shortest[256]  # minimum length of pieces that begin with this character
     cdef bint lowers, singles, words, padded
     cdef const uint8_t[::1] kinds
     cdef const uint32_t[::1] lowered
@@ -45,7 +45,7 @@ cdef class Rule:
 
 @cython.final
 cdef class Rewrites(Trie):
-    """Words that are replaced before they count (a stem), or left out (a stop word)."""
+    """Words that are replaced before counting (by a stem), or dropped (stop words)."""
     cdef Piece* into
     cdef bytes texts
 
@@ -78,14 +78,14 @@ cdef class Rewrites(Trie):
 
 
 cdef class Reader:
-    """The scratch of one pass: the folded bytes of a block, its pieces, and the numbers of its tokens."""
+    """Scratch memory of one pass: the lower-case bytes of a block, its pieces, and the numbers of its tokens."""
     cdef Rule rule
     cdef Rewrites known
     cdef uint8_t* low
     cdef uint32_t* starts       # of the characters in `low`, for n-grams of characters
     cdef uint32_t* stops        # where each run of characters ends
     cdef Piece* pieces
-    cdef int64_t* word          # numbers of the words, the last few of the block before in front
+    cdef int64_t* word          # numbers of the words, preceded by the last few of the previous block
     cdef int64_t* beginning
     cdef uint64_t* hashes
     cdef int64_t* nodes
@@ -93,7 +93,7 @@ cdef class Reader:
     cdef Document* documents
     cdef object kept
     cdef int64_t count, at, used, carry, bad
-    cdef uint8_t inside         # a run of this kind goes on from the block before
+    cdef uint8_t inside         # a run of this kind continues from the previous block
     cdef int64_t runs, run, first, gram
 
     def __cinit__(self, Rule rule, documents):
@@ -114,7 +114,7 @@ cdef class Reader:
         if not (self.low and self.pieces and self.word and self.beginning and self.hashes
                 and self.nodes and self.documents):
             raise MemoryError
-        if not isinstance(documents, list):  # packed
+        if not isinstance(documents, list):  # PackedDocuments
             memory, edges = documents.memory, documents.edges
             for i in range(self.count):
                 if not 0 <= edges[i] <= edges[i + 1] <= memory.shape[0]:

@@ -1,5 +1,5 @@
 # Tokens and their numbers: a table of words, and a table of n-grams as pairs (number of the beginning, number of the
-# last word). A pair of numbers is an exact key, so an n-gram is never spelt out until somebody asks for its text.
+# last word). A pair of numbers is an exact key, so the text of an n-gram is built only when it is requested.
 
 cdef extern from *:
     """
@@ -94,12 +94,12 @@ cdef struct Piece:
 
 cdef struct Word:
     uint64_t head, tail  # the first sixteen bytes: for most words the whole comparison
-    uint64_t place       # start in the arena << 24 | length; nought where the slot is free
+    uint64_t place       # start in the arena << 24 | length; 0 if the slot is free
     uint32_t node
-    uint32_t mark        # the document that last showed it
+    uint32_t mark        # the last document with the word
 
 cdef struct Gram:
-    uint64_t key         # (beginning + 1) << 32 | (last word + 1); nought where the slot is free
+    uint64_t key         # (beginning + 1) << 32 | (last word + 1); 0 if the slot is free
     uint32_t node, mark
 
 cdef uint64_t HEAD[17]
@@ -153,7 +153,7 @@ cdef Seeds seeds_from(uint64_t salt) noexcept nogil:
     return seeds
 
 
-# Drawn anew in every process: texts cannot be made to collide by somebody who does not know it.
+# Random in every process, so that texts cannot be crafted to collide.
 cdef Seeds SEEDS = seeds_from(int.from_bytes(os.urandom(8), "little"))
 
 
@@ -180,7 +180,7 @@ cdef class Trie:
 
 
 cdef inline Word* word_slot(Trie trie, const Piece* p) noexcept nogil:
-    """Where the word is, or the free slot where it would be."""
+    """The slot of the word, or the free slot where it belongs."""
     cdef uint64_t mask = trie.word_size - 1, h = p.hash & mask
     cdef Word* w
     while True:
@@ -198,7 +198,7 @@ cdef inline Gram* gram_home(Trie trie, uint64_t key) noexcept nogil:
 
 
 cdef inline Gram* gram_slot(Trie trie, uint64_t key) noexcept nogil:
-    """Where the n-gram is, or the free slot where it would be."""
+    """The slot of the n-gram, or the free slot where it belongs."""
     cdef uint64_t mask = trie.gram_size - 1, h = gram_home(trie, key) - trie.grams
     while trie.grams[h].key != key and trie.grams[h].key != 0:
         h = (h + 1) & mask
@@ -231,7 +231,7 @@ cdef inline int64_t find_gram(Trie trie, int64_t beginning, int64_t last) noexce
 
 
 cdef int64_t put_word(Trie trie, Word* w, const Piece* piece, int64_t node) noexcept nogil:
-    """A new word in its free slot. The caller has made room in the table."""
+    """Store a new word in its free slot. The caller must have reserved memory in the table."""
     cdef uint64_t room, n = piece.n
     cdef uint8_t* wider
     if trie.arena_used + n > trie.arena_room:
@@ -251,7 +251,7 @@ cdef int64_t put_word(Trie trie, Word* w, const Piece* piece, int64_t node) noex
 
 
 cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
-    """Room for so many more, so that the loops need not ask: words fill two thirds of their table, n-grams half."""
+    """Reserve memory for more entries, so that loops need no checks: word tables are at most 2/3 full, n-gram tables 1/2."""
     cdef uint64_t size, i, n, mask
     cdef Word* more_words
     cdef Gram* more_grams
@@ -290,7 +290,7 @@ cdef int make_room(Trie trie, uint64_t words, uint64_t grams) noexcept nogil:
 
 
 cdef void put_back(Trie trie, Word word) noexcept nogil:
-    """A word in a wider table. Those met first are mostly the frequent ones: of two that collide, the later moves on."""
+    """Insert a word into a larger table. Early words tend to be frequent: of two that collide, the later one is moved."""
     cdef uint64_t mask = trie.word_size - 1
     cdef uint64_t h = piece_at(trie.arena + (word.place >> 24), word.place & LENGTH).hash & mask
     while trie.words[h].place:

@@ -1,8 +1,8 @@
-"""What a token is, in plain Python: used where the place of each token in a text is needed.
+"""Tokenization in plain Python, used where the position of each token in a text is needed.
 
 A *rule* is the declared tokenizer with a kind for every code point. A *piece* is a word, or a run of characters, with
-its place in the text; a *token* is a piece, or several words joined by a space. The compiled `text` reads the same
-tokens, and tests compare the two.
+its position in the text; a *token* is a piece, or several words joined by a space. The compiled module `text` produces
+the same tokens, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-MAX_WORD_LENGTH = (
-    1024  # code points of a word that tell it from others; the longest in a dozen real collections has 304
-)
+MAX_WORD_LENGTH = 1024  # in code points; longer words are truncated (the longest in a dozen real collections has 304)
 MAX_TOKEN_BYTES = (1 << 24) - 1  # bytes of a token
 TOTAL_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
-MAX_COUNTER_BYTES = TOTAL_MEMORY_BYTES // 4  # of counts: they are copied while they grow, so more would not fit
+MAX_COUNTER_BYTES = TOTAL_MEMORY_BYTES // 4  # limit for counts: growing them needs a copy
 
 SEPARATOR, WORD, SINGLE, SCRIPT, SPACE = range(5)  # kinds of code points
 
@@ -26,7 +24,7 @@ StrOrBytes = str | bytes
 
 
 class Rule:
-    """The declared tokenizer: ``kinds`` and ``lowered`` say of each code point what it is and its lower case."""
+    """The declared tokenizer: ``kinds`` and ``lowered`` give the kind and the lower case of each code point."""
 
     def __init__(
         self,
@@ -45,7 +43,7 @@ class Rule:
 
 
 def lowercase_text(document: StrOrBytes, rule: Rule, number: int = 0) -> str:
-    """The text in lower case, character by character: what needs its neighbours is lowered before it comes here."""
+    """Lower-case a text character by character; context-dependent letters must be lowered before."""
     try:
         text = decode_document(document)
     except UnicodeError as error:
@@ -54,21 +52,21 @@ def lowercase_text(document: StrOrBytes, rule: Rule, number: int = 0) -> str:
 
 
 def decode_document(document: StrOrBytes) -> str:
-    """The document as a string that is Unicode text."""
+    """Decode a document; raises UnicodeError for invalid text."""
     text = document.decode() if isinstance(document, bytes) else document
     text.encode()
     return text
 
 
 def iter_pieces(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
-    """The pieces of a folded text: (piece, start, end)."""
+    """Yield the pieces of a lower-case text: (piece, start, end)."""
     if rule.analyzer == "word":
         return iter_words(text, rule)
     return iter_char_wb_ngrams(text, rule) if rule.analyzer == "char_wb" else iter_char_ngrams(text, rule)
 
 
 def iter_words(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
-    """Runs of word characters, characters that stand alone, and pairs of characters of scripts without spaces."""
+    """Yield runs of word characters, single-character tokens, and pairs of characters of scripts without spaces."""
     at = 0
     for kind, run in groupby(text, rule.kind):
         word = "".join(run)
@@ -83,7 +81,7 @@ def iter_words(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
 
 
 def iter_char_ngrams(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
-    """N-grams of characters, two or more white spaces counting as one space."""
+    """Yield n-grams of characters; two or more white spaces count as one space."""
     characters: list[tuple[str, int, int]] = []
     at = 0
     for space, group in groupby(text, lambda c: rule.kind(c) == SPACE):
@@ -100,7 +98,7 @@ def iter_char_ngrams(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
 
 
 def iter_char_wb_ngrams(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
-    """N-grams of the characters of each word with a space on both sides; a word shorter than n counts once, whole."""
+    """Yield n-grams of characters of each word padded with spaces; a word shorter than n counts once, whole."""
     at = 0
     for space, group in groupby(text, lambda c: rule.kind(c) == SPACE):
         run = "".join(group)
@@ -115,10 +113,11 @@ def iter_char_wb_ngrams(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]
 
 
 def iter_token_spans(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
-    """The tokens of a folded text, each with its start and its end."""
+    """Yield the tokens of a lower-case text, each with its start and end."""
     if rule.analyzer != "word":
         yield from iter_pieces(text, rule)
         return
+    # replace words by their stems and drop stop words (None) before forming n-grams
     kept = [(rule.rewrites.get(word, word), start, end) for word, start, end in iter_pieces(text, rule)]
     sequence = [(word, start, end) for word, start, end in kept if word]
     low, high = rule.ngram_range
@@ -135,7 +134,7 @@ def decode_tokens(arena: np.ndarray, ends: np.ndarray) -> list[str]:
 
 
 def are_tokens_distinct(arena: np.ndarray, ends: np.ndarray) -> bool:
-    """Whether the tokens are one after the other, none begins inside of a character, and none is there twice."""
+    """Whether tokens are contiguous, start at character boundaries, and are distinct."""
     text, stops = arena.tobytes(), [0, *ends.tolist()]
     if stops[-1] != len(text) or not all(0 < b - a < MAX_TOKEN_BYTES for a, b in pairwise(stops)):
         return False

@@ -1,4 +1,4 @@
-"""The record that every bag of words is computed from: documents of each class, and counts of tokens by class."""
+"""Base class of the statistics of texts: documents of each class, and counts of tokens by class."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from priory.core.typing import Array
 
 
 class BagCounts(Statistics):
-    """The number of documents of each class, and how often each class showed each token (or bucket of tokens).
+    """Number of documents of each class, and counts of each token (or bucket of tokens) in each class.
 
-    The fields are declared by the records that derive from it, each in its own order.
+    Subclasses declare the fields, each in its own order.
     """
 
     n: Array  # (classes,)
@@ -37,6 +37,7 @@ class BagCounts(Statistics):
         return self._replace_counts(n, move_classes(self.counts, index, size))
 
     def take_classes(self, classes: Array) -> Self:
+        # the new number of each class; -1 if it is dropped
         index = np.full(len(self.n), -1)
         index[classes] = np.arange(len(classes))
         return self._replace_counts(self.n[classes], move_classes(self.counts, index, len(classes)))
@@ -53,7 +54,7 @@ class BagCounts(Statistics):
         return total._replace_counts(n, subtract_tables(total.counts, part.counts, 0.0, n))
 
     def sort_content(self) -> Self:
-        """Return the record with its counts as they are kept for its number of classes."""
+        """Return the record with dense or sparse counts, depending on the number of classes."""
         counts = self.counts
         if isinstance(counts, SparseCounts) == is_kept_sparse(counts.shape[1]) or counts.shape[1] != len(self.n):
             return self
@@ -62,7 +63,7 @@ class BagCounts(Statistics):
         return self._replace_counts(self.n, move_classes(self.counts, np.arange(len(self.n)), len(self.n)))
 
     def make_dense(self) -> Self:
-        """The record with its counts as an array, whatever the number of classes; error if that is too large."""
+        """The record with its counts as a dense array; raises ModelTooLargeError if they do not fit into memory."""
         if not isinstance(self.counts, SparseCounts):
             return self
         return self.derive("dense", lambda words: words._replace_counts(words.n, make_dense_counts(words.counts)))
@@ -71,11 +72,11 @@ class BagCounts(Statistics):
         return replace(self, **{"n": n, "counts": counts})
 
     def take_columns(self, columns: Array) -> Self:
-        """The record itself: texts are one column."""
+        """Return the record itself, because texts are one column."""
         return self
 
     def place_columns(self, other: Self, places: Array) -> Self:
-        """The other record: texts are one column."""
+        """Return the other record, because texts are one column."""
         return other
 
     def find_filled_columns(self) -> Array:

@@ -1,4 +1,4 @@
-"""Texts to sparse rows of tokens in one pass: tokens are numbered as they are met, and sorted when all are known."""
+"""Convert texts to sparse rows of tokens in one pass: number tokens as they occur, and sort them at the end."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from priory.bag_of_words.tokenizer import Tokenizer, join_row_parts, map_documen
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError
 
-ShardRows = tuple[int, tuple[Array, Array, Array]]  # the number of a shard, and its documents as sparse rows
+ShardRows = tuple[int, tuple[Array, Array, Array]]  # the index of a shard, and its documents as sparse rows
 
 
 def read_token_rows(
     documents: Iterable[Document], tokenizer: Tokenizer
 ) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-    """The tokens of some texts, sorted (``arena`` and ``ends``), and the texts as rows ``(indptr, ids, occurrences)``.
+    """The sorted tokens of texts (``arena`` and ``ends``), and the texts as rows ``(indptr, ids, occurrences)``.
 
     >>> _, ends, (indptr, ids, occurrences) = read_token_rows(["win cash, win", "cash"], Tokenizer())
     >>> ends.tolist(), indptr.tolist(), ids.tolist(), occurrences.tolist()
@@ -39,12 +39,12 @@ def read_token_rows(
 
 
 def _join_readers(readers: list[kernel.BagReader]) -> tuple[Array, Array, list[Array]]:
-    """The tokens of all readers, sorted; and for each reader which of them its numbers are."""
+    """The sorted tokens of all readers, and for each reader the new number of each of its tokens."""
     total, *others = readers or [kernel.BagReader()]
     places = [total.merge(other) for other in others]
     arena, ends, tokens = total.result()
     order = find_token_order(arena, ends)
-    rank = np.full(len(order) + 1, -1)  # and of no token, at the end
+    rank = np.full(len(order) + 1, -1)  # the last element is for number -1 (no token)
     rank[order] = np.arange(len(order))
     return *take_tokens(arena, ends, order), [rank[tokens], *(rank[tokens][place] for place in places)]
 

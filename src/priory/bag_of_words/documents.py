@@ -1,4 +1,4 @@
-"""Documents in: any iterable of ``str`` or UTF-8 ``bytes``, read in batches and split over the threads by size."""
+"""Read documents from any iterable of ``str`` or UTF-8 ``bytes``, in batches that are split over the threads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from priory.core.input_guard import guard_input, list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 
-CHARACTERS_PER_BATCH = 1 << 26  # read from a stream before they are counted: the memory that an endless stream takes
-CHARACTERS_PER_THREAD = 1 << 17  # fewer are not worth a thread of their own
-CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # their lower case depends on the neighbours, or is two letters
+CHARACTERS_PER_BATCH = 1 << 26  # bounds the memory that a stream takes
+CHARACTERS_PER_THREAD = 1 << 17  # minimum for one thread
+CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # their lower case depends on neighbours, or has two letters
 
 Document = str | bytes
 is_ascii: Callable[[Document], bool] = methodcaller("isascii")
@@ -28,7 +28,7 @@ BatchResultT = TypeVar("BatchResultT")
 
 @final
 class PackedDocuments(Sequence[bytes]):
-    """Documents one after the other in one block of memory, as Arrow keeps a column; the kernel reads them in place.
+    """Documents concatenated in one block of memory, like an Arrow column; the kernel reads them in place.
 
     >>> texts = PackedDocuments(np.frombuffer(b"win cashlunch", np.uint8), np.array([0, 8, 13]))
     >>> texts[1], len(texts[:1]), list(texts)
@@ -66,7 +66,7 @@ DocumentBatch = list[Document] | PackedDocuments
 
 
 def check_documents(X: object) -> DocumentBatch:
-    """The documents as a list; a path is replaced by the content of its file."""
+    """Return the documents as a list, with paths replaced by the contents of their files."""
     if isinstance(X, PackedDocuments):
         return X
     if isinstance(X, (str, bytes, Path, Mapping)) or not isinstance(X, Iterable):
@@ -86,14 +86,14 @@ def check_documents(X: object) -> DocumentBatch:
 
 
 def make_type_error(document: object, number: int) -> KindError:
-    """The error for a document that is not a text."""
+    """Return the error for a document that is not a text."""
     return KindError(f"document {number} is {type(document).__name__}; give str or UTF-8 bytes.")
 
 
 def count_code_points(documents: DocumentBatch) -> Array:
-    """(documents,): the number of code points of each, the same for ``str`` and UTF-8 ``bytes``."""
+    """Number of code points of each document, (documents,), the same for ``str`` and UTF-8 ``bytes``."""
     if isinstance(documents, PackedDocuments):
-        # a byte that does not continue a character begins one
+        # bytes of the form 10xxxxxx continue a character; every other byte begins one
         begun = np.concatenate([[0], np.cumsum((documents.text & 0xC0) != 0x80)])
         return np.diff(begun[documents.edges - documents.edges[0]])
     plain = (len(d) if isinstance(d, str) or d.isascii() else len(d.decode("utf-8", "replace")) for d in documents)
@@ -101,21 +101,21 @@ def count_code_points(documents: DocumentBatch) -> Array:
 
 
 def find_nonempty_documents(documents: DocumentBatch) -> Array:
-    """Which documents have any characters at all."""
+    """Whether each document has any characters, (documents,)."""
     if isinstance(documents, PackedDocuments):
         return np.diff(documents.edges) > 0
     return np.fromiter(map(bool, documents), bool, len(documents))
 
 
 def drop_empty_documents(documents: DocumentBatch) -> DocumentBatch:
-    """The documents that have any characters."""
-    if isinstance(documents, PackedDocuments):  # an empty one takes no bytes: the others still follow one another
+    """Drop documents without characters."""
+    if isinstance(documents, PackedDocuments):  # an empty document has equal edges
         return PackedDocuments(documents.memory, np.unique(documents.edges))
     return [document for document in documents if document]
 
 
 def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, DocumentBatch]]:
-    """Batches of documents as the kernel reads them, each with the number of its first document."""
+    """Yield batches of prepared documents, each with the number of its first document."""
     if isinstance(documents, str | bytes):
         raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
     start = 0
@@ -146,7 +146,7 @@ def is_ascii_batch(batch: DocumentBatch) -> bool:
 
 
 def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> DocumentBatch:
-    """The batch, with the documents in lower case that the kernel cannot lower by itself; most are ASCII, and stay."""
+    """Lower-case the documents of a batch that the kernel cannot lower-case itself; ASCII documents stay unchanged."""
     if isinstance(batch, PackedDocuments):
         if not (lowercase and any((batch.text == letter.encode()[0]).any() for letter in CONTEXT_DEPENDENT_LETTERS)):
             return batch
@@ -162,7 +162,7 @@ def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> Document
 
 
 def prepare_document(document: Document, number: int, lowercase: bool) -> Document:
-    """The document as it is, or in lower case if that depends on neighbouring letters, which Python knows about."""
+    """Lower-case a document in Python if the result depends on neighbouring letters; else return it unchanged."""
     if not isinstance(document, str | bytes):
         raise make_type_error(document, number)
     if document.isascii() or not lowercase:
@@ -187,7 +187,7 @@ def map_batch(
     function: Callable[[int, DocumentBatch, slice], BatchResultT],
     max_threads: int | None = None,
 ) -> list[BatchResultT]:
-    """``function(shard, documents, rows)`` for each shard of the batch, in order, each on a thread of its own."""
+    """Call ``function(shard, documents, rows)`` for each shard of the batch, on separate threads; results in order."""
     edges = split_batch(batch, max_threads or sharding.choose_threads())
     parts = [(k, batch[a:b], slice(start + a, start + b)) for k, (a, b) in enumerate(pairwise(edges))]
 
@@ -202,7 +202,7 @@ def map_batch(
 
 
 def split_batch(batch: DocumentBatch, max_shards: int) -> list[int]:
-    """The positions that split the batch so that every thread has about the same number of characters to read.
+    """Positions that split the batch into parts with about the same number of characters.
 
     >>> split_batch(["a short one", "another"], 2)
     [0, 2]
@@ -222,7 +222,7 @@ def split_batch(batch: DocumentBatch, max_shards: int) -> list[int]:
 
 @contextmanager
 def locate_decoding_errors(documents: DocumentBatch, start: int) -> Iterator[None]:
-    """Raise the kernel's decoding errors with the number of the document."""
+    """Re-raise the kernel's decoding errors with the number of the document."""
     try:
         yield
     except UnicodeError as error:
@@ -244,7 +244,7 @@ def make_decoding_error(document: Document, number: int) -> DataError:
 
 
 def check_classes_and_weights(group: Array, groups: int, weight: Array | None) -> tuple[Array, Array | None]:
-    """The class and the weight of each document, as the kernel takes them."""
+    """Validate the class and the weight of each document, and convert them for the kernel."""
     classes = np.ascontiguousarray(group, dtype=np.int32)
     if classes.size and not (classes.min() >= 0 and classes.max() < groups):
         raise DataError(f"a class is outside of 0 .. {groups - 1}; number the classes from 0.")

@@ -1,4 +1,4 @@
-"""Texts whose words are not kept: tokens hashed into a declared number of buckets, counted, scored and encoded."""
+"""Feature hashing: count, score and encode tokens hashed into a fixed number of buckets; words are not stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError
 
-TABLES_OF_BUCKETS = 3  # in memory at once: the counts, those of a thread, and the weights
+TABLES_OF_BUCKETS = 3  # in memory at once: the counts, the counts of a thread, and the weights
 DEFAULT_BUCKETS = 1 << 18
 
 
@@ -28,7 +28,7 @@ DEFAULT_BUCKETS = 1 << 18
 )
 @dataclass(frozen=True, eq=False)
 class HashedCounts(BagCounts):
-    """Documents of each class, and how often each class showed a token of each bucket; no word is kept."""
+    """Documents of each class, and counts of the tokens of each bucket in each class; words are not stored."""
 
     n: Array  # (classes,)
     counts: CountTable  # (buckets, classes)
@@ -48,9 +48,9 @@ def count_hashed_tokens(
     *,
     binary: bool = True,
 ) -> Array:
-    """Counts (buckets, classes) of tokens hashed with the model's salt. They merge by addition.
+    """Count tokens hashed with the model's salt, (buckets, classes). Counts merge by addition.
 
-    Tokens that share a bucket are one token: ``binary`` counts the bucket once for each document.
+    Tokens that share a bucket are treated as one token: ``binary`` counts a bucket once for each document.
     """
     check_bucket_memory(buckets, groups)
     hasher = kernel.TokenHasher(buckets, salt)
@@ -71,7 +71,7 @@ def count_hashed_tokens(
 
 
 def check_bucket_memory(buckets: int, groups: int) -> None:
-    """Raise an error if the counts, the weights and what each thread counts would not fit into memory."""
+    """Raise ModelTooLargeError if the counts, the weights and the counts of each thread do not fit into memory."""
     needed, available = TABLES_OF_BUCKETS * 8 * buckets * max(groups, 1), total_memory_bytes()
     if available is not None and needed > available:
         raise ModelTooLargeError(
@@ -83,7 +83,7 @@ def check_bucket_memory(buckets: int, groups: int) -> None:
 def score_hashed_tokens(
     documents: Iterable[Document], table: Array, tokenizer: Tokenizer, salt: int, *, binary: bool = True
 ) -> Array:
-    """The sum of ``table[bucket]`` over the tokens of each document: (documents, columns of the table)."""
+    """Sum of ``table[bucket]`` over the tokens of each document, (documents, columns of the table)."""
     rows = np.ascontiguousarray(table, dtype=np.float64)
     hasher = kernel.TokenHasher(len(rows), salt)
     parts = map_document_shards(documents, tokenizer, lambda rule, _, part, __: hasher.score(part, rule, rows, binary))
@@ -93,7 +93,7 @@ def score_hashed_tokens(
 def encode_hashed_documents(
     documents: DocumentBatch, tokenizer: Tokenizer, buckets: int, salt: int
 ) -> tuple[Array, Array, Array]:
-    """The documents as sparse rows of their buckets, in order: ``(indptr, buckets, occurrences)``."""
+    """Encode documents as sparse rows ``(indptr, buckets, occurrences)``, with sorted buckets."""
     hasher = kernel.TokenHasher(buckets, salt)
     return join_row_parts(
         map_document_shards(documents, tokenizer, lambda rule, _, part, __: hasher.encode(part, rule)), np.int64

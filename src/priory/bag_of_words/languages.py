@@ -1,4 +1,4 @@
-"""What depends on a language: its stop words, and the stems of its words."""
+"""Stop words and stemmers by language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from priory.errors import DataError, MissingDependencyError
 
 
 def load_stop_words(language_or_words: str | Iterable[str] | None) -> frozenset[str] | None:
-    """The stop words of a language such as "en", or the words themselves."""
+    """Return the stop words of a language such as "en", or the given words, as a frozenset."""
     if language_or_words is None:
         return None
     if isinstance(language_or_words, str):
@@ -30,7 +30,7 @@ def _load_stop_words_of_language(language: str) -> frozenset[str]:
 
 
 class Stemmer(Protocol):
-    """What is used of PyStemmer's stemmers."""
+    """The part of PyStemmer's interface that is used."""
 
     def stemWords(self, words: list[str]) -> list[str]:
         """The stem of each word."""

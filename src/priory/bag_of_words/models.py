@@ -1,10 +1,10 @@
-"""Bags of words: five models of a document, each a function of one record of counted tokens.
+"""Five bag-of-words models of documents, all computed from counts of tokens by class.
 
     log p(c, document) = log p(c) + constant_c + Σ_w x_w table[w, c]
 
-``x_w`` is how often token w occurs in the document, or, for the models that count a token once, whether it does.
-Leaving a document out is subtraction in closed form: only its own tokens are touched, its own class loses a document,
-and tokens that no other document shows vanish from a growing vocabulary, as they would in a refit.
+``x_w`` is the number of occurrences of token w in the document or, for binary models, whether it occurs. Leave-one-out
+has a closed form: only the counts of the document's own tokens change, its own class loses a document, and tokens that
+occur in no other document are removed from a growing vocabulary, as in a refit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from priory.core.sparse_rows import SparseRows
 from priory.core.special_functions import gammaln
 from priory.core.typing import Array
 
-MIN_LOG_PROBABILITY = -1e4  # its exponential is zero
+MIN_LOG_PROBABILITY = -1e4  # finite, but its exponential is zero
 TOKEN_ALPHA_GRID = 2.0 ** np.arange(-10, 3)
 
 
@@ -35,24 +35,24 @@ class TokenWeights(NamedTuple):
 
 
 class DocumentRows:
-    """Documents as sparse rows of their tokens, and the class of each: what leaving them out needs to know.
+    """Documents as sparse rows of tokens with the class of each, prepared for leave-one-out.
 
-    An *entry* is one token of one document. A token *vanishes* with a document if no other document shows it.
+    An *entry* is one token of one document. A token *vanishes* with a document if it occurs in no other document.
     """
 
     def __init__(
         self, indptr: Array, ids: Array, x: Array, group: Array, words: BagCounts, tokens_vanish: bool = True
     ) -> None:
         row = np.repeat(np.arange(len(group)), np.diff(indptr))  # the document of each entry
-        x = np.minimum(x, words.counts[ids, group[row]])  # less only where tokens were dropped while learning
+        x = np.minimum(x, words.counts[ids, group[row]])  # less only if tokens were dropped while learning
         kept = x > 0
         if not kept.all():
             row, ids, x = row[kept], ids[kept], x[kept]
         self.row, self.ids, self.x, self.group, self.tokens_vanish = row, ids, x, group, tokens_vanish
         self.own_class = group[self.row]
         self.ends = np.append(0, np.cumsum(np.bincount(self.row, minlength=len(group))))
-        # (entries,): tokens that no other document shows say nothing once the document is left out, and vanish from a
-        # vocabulary that grows; then (documents,) each
+        # (entries,): tokens that occur in no other document are ignored once the document is left out, and vanish
+        # from a growing vocabulary. The sums below are (documents,).
         alone = words.counts.sum(axis=1)[self.ids] == self.x
         self.length = self.sum_by_document(self.x)
         self.n_alone = self.sum_by_document(alone.astype(float))
@@ -61,11 +61,11 @@ class DocumentRows:
         self.remaining_length = self.length - self.alone_length
 
     def score(self, table: WeightTable) -> Array:
-        """(documents, classes): the sum of ``x table[token]`` over the tokens of each document."""
+        """Sum of ``x table[token]`` over the tokens of each document, (documents, classes)."""
         return score_entries(self.ends, self.ids, self.x, table)
 
     def sum_by_document(self, values: Array) -> Array:
-        """(documents,): the sum of values (entries,) over the tokens of each document."""
+        """Sum of values (entries,) over the tokens of each document, (documents,)."""
         return np.bincount(self.row, values, minlength=len(self.group))
 
     def add_to_own_class(self, scores: Array, values: Array) -> None:
@@ -73,7 +73,7 @@ class DocumentRows:
         scores[np.arange(len(self.group)), self.group] += values
 
     def replace_own_class(self, others: Array, own: Array) -> Array:
-        """(documents, classes): ``own`` (documents,) at the document's own class, and ``others`` everywhere else."""
+        """Broadcast ``others`` to (documents, classes), with ``own`` (documents,) at each document's own class."""
         wide = np.array(np.broadcast_to(others, (len(self.group), others.shape[-1])))
         wide[np.arange(len(self.group)), self.group] = own
         return wide
@@ -90,20 +90,20 @@ class BagOfWords(ABC):
 
     @abstractmethod
     def compute_weights(self, words: BagCounts) -> TokenWeights:
-        """The weight of every token for every class."""
+        """Weights of every token for every class, and the constants of the classes."""
 
     @abstractmethod
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
-        """(documents, classes): ``constant + Σ x table``, from the record without the document (alpha above zero)."""
+        """Scores ``constant + Σ x table``, (documents, classes), from the counts without each document; alpha > 0."""
 
     @classmethod
     def choose_alpha(cls, words: BagCounts) -> float:
-        """The alpha under which the tokens of all classes are most probable (a Dirichlet for each class)."""
+        """The alpha with the largest evidence, with a Dirichlet prior for each class."""
         return float(TOKEN_ALPHA_GRID[int(np.argmax(log_dirichlet_evidence(words.counts, TOKEN_ALPHA_GRID)))])
 
 
 class TokenDrawBag(BagOfWords):
-    """Tokens drawn one by one from the class's distribution: θ = (count + alpha) / (total + alpha V)."""
+    """Tokens drawn independently from the distribution of the class: θ = (count + alpha) / (total + alpha V)."""
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
         total = words.counts.sum(axis=0) + self.alpha * len(words)  # zero for a class without tokens and smoothing
@@ -112,7 +112,7 @@ class TokenDrawBag(BagOfWords):
 
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         scores = _score_own_tokens_left_out(self.alpha, words, rows)
-        # (classes,) and (documents,): tokens of each class, and the virtual tokens of the vocabulary that is left
+        # tokens of each class (classes,), and virtual tokens of the remaining vocabulary (documents,)
         total, room = words.counts.sum(axis=0), self.alpha * (len(words) - rows.n_vanished)
         mass = rows.replace_own_class(total + room[:, None], total[rows.group] - rows.length + room)
         return scores - rows.remaining_length[:, None] * log_or_zero(mass)
@@ -120,12 +120,12 @@ class TokenDrawBag(BagOfWords):
 
 @final
 class BinaryBag(TokenDrawBag):
-    """Each token once for each document, drawn one by one: the model that suits most texts."""
+    """Tokens drawn independently, each counted once per document: the default."""
 
     binary = True
 
     def leave_exact_rows_out(self, words: BagCounts, rows: SparseRows, group: Array, tokens_vanish: bool) -> Array:
-        """`leave_one_out` of documents whose tokens were all counted, compiled."""
+        """Compiled `leave_one_out`, for documents whose tokens were all counted."""
         counts, sizes = words.counts, np.diff(rows.ends)
         assert not isinstance(counts, SparseCounts)
         scores, remaining = rows.score_left_out(counts, group, np.ones(len(group)), self.alpha)
@@ -138,19 +138,19 @@ class BinaryBag(TokenDrawBag):
 
 @final
 class MultinomialBag(TokenDrawBag):
-    """Every occurrence drawn one by one."""
+    """Tokens drawn independently, every occurrence counted."""
 
 
 @final
 class BernoulliBag(BagOfWords):
-    """Each token is present or absent, and both count: p = (documents with it + alpha) / (n + 2 alpha)."""
+    """Tokens are present or absent, and both are evidence: p = (documents with it + alpha) / (n + 2 alpha)."""
 
     binary = True
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
         def log_absent(count: Array, n: Array) -> Array:
-            # Without smoothing, a token of every document cannot be absent: a large negative number instead of -inf,
-            # which still cancels where the token is present.
+            # Without smoothing, a token that is in every document cannot be absent: use a large negative number
+            # instead of -inf, so that it cancels where the token is present.
             return np.maximum(log(n - count + self.alpha), MIN_LOG_PROBABILITY)
 
         absent = map_by_class(words.counts, lambda count, n: log_absent(count, n) - log(n + 2 * self.alpha), words.n)
@@ -160,13 +160,13 @@ class BernoulliBag(BagOfWords):
     def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
         a, n, counts = self.alpha, words.n, words.counts
         own_n, seen = n[rows.group], counts[rows.ids, rows.own_class]  # (documents,), (entries,)
-        # Present tokens: as in the full record, corrected in the own class, less the tokens that vanish.
+        # Present tokens: as with full counts, corrected in the own class, minus the tokens that vanish.
         present = map_by_class(counts, lambda count, n: np.log(count + a) - np.log(n - count + a), n)
         scores = rows.score(present)
         rows.add_to_own_class(scores, rows.sum_by_document(np.log(seen - rows.x + a) - np.log(seen + a)))
         gone = np.log(a) - rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
         scores -= rows.n_alone[:, None] * gone
-        # Absent tokens: in the own class one document less lacks each of them, except those the document shows.
+        # Absent tokens: in the own class, one document less lacks each token that the document does not have.
         lacking = map_by_class(counts, lambda count, n: np.log(n - count + a), n)
         fewer = map_by_class(counts, lambda count, n: log_or_zero(n - 1 - count + a), n)
         own = fewer.sum(axis=0)[rows.group] + rows.sum_by_document(
@@ -174,13 +174,13 @@ class BernoulliBag(BagOfWords):
         )
         absent = rows.replace_own_class(lacking.sum(axis=0), own)
         absent -= rows.n_vanished[:, None] * rows.replace_own_class(np.log(n + a), np.log(own_n - 1 + a))
-        room = (len(words) - rows.n_vanished)[:, None]  # (documents, 1): tokens left
+        room = (len(words) - rows.n_vanished)[:, None]  # (documents, 1): remaining tokens
         return scores + absent - room * rows.replace_own_class(np.log(n + 2 * a), np.log(own_n - 1 + 2 * a))
 
 
 @final
 class PoissonBag(BagOfWords):
-    """Occurrences at a rate for each class: λ = (count + alpha) / (n + 1) a document."""
+    """Occurrences at a rate per document for each class: λ = (count + alpha) / (n + 1)."""
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
         rates = map_by_class(words.counts, lambda count, n: (count + self.alpha) / (n + 1), words.n)
@@ -198,13 +198,13 @@ class PoissonBag(BagOfWords):
 
 @final
 class ComplementBag(BagOfWords):
-    """How badly a document fits all *other* classes together: steadier where classes differ in size."""
+    """Score a document by how badly it fits all *other* classes pooled, which suits classes of different sizes."""
 
     uses_class_prior = False
 
     def compute_weights(self, words: BagCounts) -> TokenWeights:
         def log_fit(count: Array, whole: Array) -> Array:
-            # Without smoothing, a token that no other class shows rules them all out: a large number, not infinity.
+            # Without smoothing, a token of no other class rules all of them out: use a large number, not infinity.
             return np.maximum(log(whole - count + self.alpha), MIN_LOG_PROBABILITY)
 
         whole = words.counts.sum(axis=1)
@@ -216,7 +216,7 @@ class ComplementBag(BagOfWords):
         counts, a = words.counts, self.alpha
         whole = counts.sum(axis=1)
         scores = -rows.score(map_by_token(counts, lambda count, whole: np.log(whole - count + a), whole))
-        # The complements of other classes lose the document; the complement of its own class never had it.
+        # The complements of other classes lose the document; the complement of its own class never included it.
         for c in range(counts.shape[1]):
             complement = (whole + a)[rows.ids] - counts[rows.ids, np.full(len(rows.ids), c)]  # (entries,)
             lost = np.where(rows.own_class == c, 0.0, rows.x)
@@ -240,16 +240,16 @@ BAG_MODELS: dict[str, type[BagOfWords]] = {
 
 
 def log_dirichlet_evidence(counts: CountTable, alphas: Array) -> Array:
-    """For each alpha the log probability of tokens with these counts (tokens, classes), a Dirichlet for each class."""
+    """Log evidence (alphas,) of counts (tokens, classes), with a Dirichlet prior for each class."""
     positive = counts.values if isinstance(counts, SparseCounts) else counts[counts > 0]
-    values, times = np.unique(positive, return_counts=True)  # equal counts add the same
+    values, times = np.unique(positive, return_counts=True)  # equal counts contribute equally
     drawn = (gammaln(values + alphas[:, None]) - gammaln(alphas)[:, None]) @ times  # (alphas,)
     mass = alphas[:, None] * max(len(counts), 1)  # (alphas, 1)
     return np.asarray(drawn + (gammaln(mass) - gammaln(mass + counts.sum(axis=0))).sum(axis=1))
 
 
 def _score_own_tokens_left_out(alpha: float, words: BagCounts, rows: DocumentRows) -> Array:
-    """(documents, classes): ``Σ x log(count + alpha)`` over the tokens that stay, without the document's own counts."""
+    """``Σ x log(count + alpha)``, (documents, classes), over the remaining tokens, without the document's counts."""
     scores = rows.score(map_by_class(words.counts, lambda count: np.log(count + alpha)))
     # In the own class the counts are smaller by x; tokens that vanish have only alpha left, in every class.
     seen = words.counts[rows.ids, rows.own_class]

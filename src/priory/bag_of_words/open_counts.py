@@ -1,7 +1,7 @@
-"""Counts of tokens that change document by document: what a text model learns, forgets and says of one document.
+"""Mutable counts of tokens, to learn, forget and score one document at a time.
 
-A record is a value: to add a document to it makes a new record, at the cost of its whole vocabulary. Here the counts
-are changed in place, so a document costs what it is, whatever was counted before. The answers are those of the records.
+A record is immutable: adding a document makes a new record, at the cost of the whole vocabulary. Here the counts change
+in place, so the cost depends only on the document. The scores equal the ones computed from records.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from priory.core.typing import Array
 
 
 class Sums(Protocol):
-    """What the score of a document depends on besides its own tokens."""
+    """Sums over all tokens that the score of a document depends on."""
 
     @property
     def n_used(self) -> int:
-        """The number of tokens in use."""
+        """Number of tokens in use."""
 
     @property
     def totals(self) -> Array:
-        """(classes,): the counts of all tokens."""
+        """Total counts of all tokens, (classes,)."""
 
 
 class OpenCounts:
-    """The counts of a text model, opened for single documents.
+    """Mutable counts of a text model.
 
     >>> from priory.bag_of_words.tokenizer import Tokenizer
     >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
     >>> texts, group = ["win cash", "lunch?"], np.array([0, 1])
     >>> counts = OpenCounts(model, model.count(texts[:1], group[:1], 2))
     >>> counts.learn("lunch?", 1)
-    >>> counts.log_likelihood("win lunch", np.ones(2)).round(3).tolist()  # as ``model.score`` has it
+    >>> counts.log_likelihood("win lunch", np.ones(2)).round(3).tolist()  # equals ``model.score``
     [-2.526, -2.079]
     """
 
@@ -58,7 +58,7 @@ class OpenCounts:
 
     @staticmethod
     def can_open(model: TextModel, records: TextRecords) -> bool:
-        """Whether the score of a document depends on its own tokens and a few sums only, and no token was dropped."""
+        """Whether scores depend only on the document's own tokens and a few sums, and no token was dropped."""
         return (
             isinstance(model.vocabulary, GrowingVocabulary)
             and model.vocabulary.keeps_all_tokens
@@ -78,19 +78,19 @@ class OpenCounts:
         self.kernel.learn(text, rule, group, self.bag.binary)
 
     def forget(self, document: Document, group: int) -> bool:
-        """Take a document away and return True; False, and nothing has changed, if it cannot have been learned."""
+        """Remove a document and return True; return False, changing nothing, if it cannot have been learned."""
         text, rule = self.reader.prepare(document)
         return self.kernel.forget(text, rule, group, self.bag.binary)
 
     def log_likelihood(self, document: Document, n: Array) -> Array:
-        """(classes,): the score of a document, as `TextModel.score` has it; ``n`` are the documents of each class."""
+        """Score of a document, (classes,), equal to `TextModel.score`; ``n`` is the number of documents per class."""
         text, rule = self.reader.prepare(document)
         sums, length = self.kernel.score(text, rule, self.bag.binary, self.bag.alpha, self.finish is _finish_complement)
         return self.finish(sums, length, self.bag, self.kernel, n)
 
 
 def open_counts(words: TokenCounts, tokenizer: Tokenizer) -> kernel.OpenCounter:
-    """Counts of tokens opened for single documents."""
+    """Make mutable counts from a record of token counts."""
     counts = words.counts
     if not isinstance(counts, SparseCounts):
         return open_kernel(words.arena, words.ends, counts, tokenizer)
@@ -99,7 +99,7 @@ def open_counts(words: TokenCounts, tokenizer: Tokenizer) -> kernel.OpenCounter:
 
 
 def open_kernel(arena: Array, ends: Array, counts: Array, tokenizer: Tokenizer) -> kernel.OpenCounter:
-    """Counts of tokens (tokens, classes) opened for single documents."""
+    """Make mutable counts from a dense array (tokens, classes)."""
     table = np.ascontiguousarray(counts, dtype=float)
     return kernel.OpenCounter(table.shape[1], arena, ends, table, tokenizer.analyzer == "word")
 
@@ -122,7 +122,7 @@ def _finish_complement(sums: Array, length: float, bag: BagOfWords, counts: Sums
     return np.asarray(length * np.log(others) - sums)
 
 
-# log p(document | class) from the sum of log(count + alpha) over its tokens, by kind of bag
+# For each kind of bag: log p(document | class) from the sum of log(count + alpha) over the document's tokens.
 FINISH: dict[type[BagOfWords], Callable[[Array, float, BagOfWords, Sums, Array], Array]] = {
     TokenDrawBag: _finish_token_draws,
     PoissonBag: _finish_poisson,

@@ -1,4 +1,4 @@
-"""One document at a time, as the kernel reads it."""
+"""Prepare and hash one document at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from priory.core.typing import Array
 
 
 class SingleTextReader:
-    """Prepares one document at a time."""
+    """Prepares single documents for the kernel."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -17,20 +17,20 @@ class SingleTextReader:
         self.wide_rule = tokenizer.build_rule(["é"])
 
     def prepare(self, document: Document) -> tuple[Document, kernel.Rule]:
-        """The document, and the rule to read it by."""
+        """Return the document and the rule by which the kernel tokenizes it."""
         if document.isascii():
             return document, self.rule
         return prepare_document(document, 0, self.tokenizer.lowercase), self.wide_rule
 
 
 class SingleTextHasher:
-    """The buckets of one document at a time."""
+    """Hashes the tokens of single documents."""
 
     def __init__(self, tokenizer: Tokenizer, buckets: int, salt: int) -> None:
         self.reader = SingleTextReader(tokenizer)
         self.hasher = kernel.TokenHasher(buckets, salt)
 
     def list_buckets(self, document: Document) -> Array:
-        """The buckets of a document's tokens, each once, in order."""
+        """The distinct buckets of a document's tokens, sorted."""
         text, rule = self.reader.prepare(document)
         return self.hasher.encode([text], rule)[1]

@@ -1,8 +1,8 @@
-"""Counts of tokens by class for texts of many classes: most tokens are shown by few of them, and zeros are not kept.
+"""Sparse counts of tokens by class, for texts of many classes: most tokens occur in few classes.
 
-With up to `MAX_DENSE_CLASSES` classes counts are an array (tokens, classes); with more they are `SparseCounts`. Which
-of the two it is follows from the number of classes alone, so that equal records have equal bytes. Both sum, add, scale
-and index alike; the functions of this module are what is done differently.
+With up to `MAX_DENSE_CLASSES` classes, counts are an array (tokens, classes); with more they are `SparseCounts`. The
+number of classes alone determines which, so that equal records have equal bytes. Both can be summed, added, scaled and
+indexed in the same way; the functions of this module cover the operations that differ.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 MAX_DENSE_CLASSES = 64
-TABLES_IN_MEMORY = 3  # at once, of tokens and classes: the counts, the weights, and what is between them
+TABLES_IN_MEMORY = 3  # at once, each (tokens, classes): the counts, the weights, and an intermediate
 
 
 @register_record(
@@ -33,7 +33,7 @@ TABLES_IN_MEMORY = 3  # at once, of tokens and classes: the counts, the weights,
 )
 @dataclass(frozen=True, eq=False)
 class SparseCounts(Statistics):
-    """The counts above zero, token by token.
+    """The positive counts, token by token (CSR format).
 
     >>> counts = SparseCounts.from_csr(make_csr(np.array([[0.0, 2.0], [1.0, 0.0]]), (2, 2)))
     >>> (counts + counts).sum(axis=1).tolist(), counts[np.array([0, 1]), np.array([1, 1])].tolist()
@@ -43,13 +43,13 @@ class SparseCounts(Statistics):
     count_fields: ClassVar[tuple[str, ...]] = ("values",)
 
     ends: Array  # (tokens,): where the entries of each token end
-    classes: Array  # (entries,): the class of each, rising within a token
-    values: Array  # (entries,): above zero
+    classes: Array  # (entries,): the class of each, increasing within a token
+    values: Array  # (entries,): positive
     n_classes: int
 
     @classmethod
     def from_csr(cls, matrix: csr_array) -> SparseCounts:
-        """The counts of a sparse array (tokens, classes), which may have entries of zero, in any order."""
+        """Convert a sparse array (tokens, classes), which may have explicit zeros and unsorted entries."""
         matrix.eliminate_zeros()
         matrix.sort_indices()
         ends = matrix.indptr[1:].astype(np.int64)
@@ -57,7 +57,7 @@ class SparseCounts(Statistics):
 
     @property
     def csr(self) -> csr_array:
-        """The same counts for SciPy."""
+        """The counts as a SciPy array."""
         return self.derive("csr", SparseCounts._make_csr)
 
     def _make_csr(self) -> csr_array:
@@ -66,23 +66,23 @@ class SparseCounts(Statistics):
 
     @property
     def tokens(self) -> Array:
-        """(entries,): the number of the token of each."""
+        """The token of each entry, (entries,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.ends, prepend=0))
 
     @property
     def cell_numbers(self) -> Array:
-        """(entries,): the number of the cell of each, counted row by row."""
+        """The flat index of each entry in (tokens, classes), (entries,)."""
         return self.derive("cells", lambda counts: counts.tokens * counts.n_classes + counts.classes)
 
     def find_entries(self, tokens: Array, classes: Array) -> tuple[Array, Array]:
-        """For each of some cells the number of its entry, and whether it has one."""
+        """For each cell the position of its entry, and whether it has one."""
         numbers = tokens * np.int64(self.n_classes) + classes
         place = np.minimum(np.searchsorted(self.cell_numbers, numbers), max(len(self.values) - 1, 0))
         found = self.cell_numbers[place] == numbers if len(self.values) else np.zeros(len(numbers), dtype=bool)
         return place, found
 
     def replace_values(self, values: Array) -> SparseCounts:
-        """Other counts for the same entries; entries of zero are dropped."""
+        """Replace the counts of the entries, dropping zeros."""
         kept = values != 0
         sizes = np.bincount(self.tokens[kept], minlength=len(self))
         return SparseCounts(np.cumsum(sizes), self.classes[kept], values[kept], self.n_classes)
@@ -109,7 +109,7 @@ class SparseCounts(Statistics):
     @overload
     def __getitem__(self, cells: Array) -> SparseCounts: ...
     def __getitem__(self, cells: Array | tuple[Array, Array]) -> Array | SparseCounts:
-        """The counts of cells, given by their tokens and classes; or the counts of some tokens."""
+        """Counts of single cells, given by tokens and classes; or the counts of some tokens."""
         if isinstance(cells, tuple):
             place, found = self.find_entries(*cells)
             return np.where(found, np.append(self.values, 0.0)[place], 0.0)
@@ -125,13 +125,13 @@ class SparseCounts(Statistics):
         return np.bincount(self.tokens if axis == 1 else self.classes, minlength=self.shape[1 - axis]) > 0
 
     def max(self, axis: int, initial: float) -> Array:
-        """The largest count of each class (``axis=0``) or token."""
+        """Largest count of each class (``axis=0``) or token."""
         largest = np.full(self.shape[1 - axis], initial)
         np.maximum.at(largest, self.classes if axis == 0 else self.tokens, self.values)
         return largest
 
     def min(self, initial: float) -> float:
-        """The smallest count."""
+        """Smallest count."""
         return float(self.values.min(initial=initial))
 
     # -- as a record -----------------------------------------------------------------------------------------------
@@ -149,24 +149,24 @@ CountTable = Array | SparseCounts  # (tokens, classes)
 
 
 def make_csr(cells: Any, shape: tuple[int, int]) -> csr_array:
-    """A sparse array for SciPy, which is slow to import and not needed by models of few classes."""
+    """Make a SciPy array; imported here, because SciPy is slow to import and models of few classes do not use it."""
     import scipy
 
     return scipy.sparse.csr_array(cells, shape=shape)
 
 
 def is_kept_sparse(n_classes: int) -> bool:
-    """Whether the counts of this number of classes are kept without their zeros."""
+    """Whether counts of this number of classes are stored as `SparseCounts`."""
     return n_classes > MAX_DENSE_CLASSES
 
 
 def make_count_table(matrix: csr_array) -> CountTable:
-    """The counts of a sparse array (tokens, classes) as they are kept for this number of classes."""
+    """Convert a sparse array (tokens, classes) to the format for its number of classes."""
     return SparseCounts.from_csr(matrix) if is_kept_sparse(matrix.shape[1]) else np.asarray(matrix.toarray())
 
 
 def make_empty_table(n_tokens: int, n_classes: int) -> CountTable:
-    """No counts."""
+    """Make a table of zeros."""
     if not is_kept_sparse(n_classes):
         return np.zeros((n_tokens, n_classes))
     return SparseCounts(np.zeros(n_tokens, np.int64), np.zeros(0, np.int32), np.zeros(0), n_classes)
@@ -175,23 +175,24 @@ def make_empty_table(n_tokens: int, n_classes: int) -> CountTable:
 def count_entries_by_class(
     indptr: Array, ids: Array, values: Array | None, group: Array, weight: Array | None, shape: tuple[int, int]
 ) -> CountTable:
-    """(tokens, classes): the sum of the entries of each token over the documents of each class.
+    """Sum of the entries of each token over the documents of each class, (tokens, classes).
 
-    ``indptr``, ``ids`` and ``values`` are documents as sparse rows, without values rows of ones; ``group`` and
-    ``weight`` are the class and the weight of each.
+    ``indptr``, ``ids`` and ``values`` are documents as sparse rows, with values of one by default; ``group`` and
+    ``weight`` are the class and the weight of each document.
     """
     n_documents, (n_tokens, n_classes) = len(group), shape
     if not is_kept_sparse(n_classes):
         return sum_entries_by_class(indptr, ids, values, group, weight, shape)
     entries = np.ones(len(ids)) if values is None else values, ids, indptr
     own_classes = np.ones(n_documents) if weight is None else weight, group, np.arange(n_documents + 1)
+    # (tokens, documents) @ (documents, classes), where a row of the latter has the document's weight at its class
     rows = make_csr(entries, (n_documents, n_tokens))
     classes = make_csr(own_classes, (n_documents, n_classes))
     return SparseCounts.from_csr((rows.T @ classes).tocsr())
 
 
 def spread_tokens(counts: CountTable, rows: Array, n_tokens: int) -> CountTable:
-    """The counts over more tokens, those given at ``rows``."""
+    """Expand counts to more tokens: token i moves to ``rows[i]``."""
     if isinstance(counts, SparseCounts):
         place = counts.tokens
         cells = counts.values, (np.asarray(rows)[place], counts.classes)
@@ -202,7 +203,7 @@ def spread_tokens(counts: CountTable, rows: Array, n_tokens: int) -> CountTable:
 
 
 def move_classes(counts: CountTable, index: Array, n_classes: int) -> CountTable:
-    """The counts over other classes: class ``i`` is now ``index[i]``, and those with a negative number are left out."""
+    """Renumber the classes: class ``i`` becomes ``index[i]``; classes with a negative index are dropped."""
     if not isinstance(counts, SparseCounts) and not is_kept_sparse(n_classes):
         wide = np.zeros((len(counts), n_classes))
         wide[:, index[index >= 0]] = counts[:, index >= 0]
@@ -217,9 +218,10 @@ def move_classes(counts: CountTable, index: Array, n_classes: int) -> CountTable
 
 
 def subtract_tables(total: CountTable, part: CountTable, missed: float, n: Array) -> CountTable:
-    """The counts without those of ``part``, or NotLearnedError; a class of which no document is left has none.
+    """Return ``total - part``, or raise NotLearnedError; counts are zero for a class without documents.
 
-    Up to ``missed`` occurrences of ``part`` may be gone already. ``n`` are the documents that are left of each class.
+    Up to ``missed`` occurrences of ``part`` may have been dropped before. ``n`` (classes,) is the number of remaining
+    documents.
     """
     if not isinstance(part, SparseCounts):
         assert not isinstance(total, SparseCounts)
@@ -227,6 +229,7 @@ def subtract_tables(total: CountTable, part: CountTable, missed: float, n: Array
     assert isinstance(total, SparseCounts)
     entry, found = total.find_entries(part.tokens, part.classes)
     values = np.append(total.values, 0.0)
+    # the learned count of each entry of the part; the appended zero if there is none
     there = values[np.where(found, entry, -1)]
     try:
         left = subtract_counts(there, _bound_counts(there, part.values, missed))
@@ -238,12 +241,12 @@ def subtract_tables(total: CountTable, part: CountTable, missed: float, n: Array
 
 
 def _bound_counts(total: Array, part: Array, missed: float) -> Array:
-    """The counts of a part, no more than there are where what lacks may have been missed."""
+    """Limit the counts of a part to the total where the difference is at most ``missed``."""
     return np.where(part <= total + missed, np.minimum(part, total), part)
 
 
 def make_dense_counts(counts: CountTable) -> Array:
-    """The counts as an array, if it fits into memory."""
+    """Convert counts to a dense array; raises ModelTooLargeError if it does not fit into memory."""
     if not isinstance(counts, SparseCounts):
         return counts
     check_dense_size(*counts.shape)
@@ -251,7 +254,7 @@ def make_dense_counts(counts: CountTable) -> Array:
 
 
 def check_dense_size(n_tokens: int, n_classes: int) -> None:
-    """Raise an error if a number for each token and class would not fit into memory."""
+    """Raise ModelTooLargeError if tables (tokens, classes) do not fit into memory."""
     needed, available = TABLES_IN_MEMORY * 8 * n_tokens * n_classes, find_memory_limit()
     if available is not None and needed > available:
         raise ModelTooLargeError(

@@ -1,7 +1,7 @@
-"""The text model: what `priory.TextClassifier` and a column of texts in a table have in common.
+"""The text model that `priory.TextClassifier` and the family `Text` share.
 
-It is what was declared before any text was seen: the bag of words, its smoothing, and the vocabulary. What was learned
-is in the records that ``count`` returns, and every answer is a function of those records.
+It holds the declared parameters: the bag of words, its smoothing, and the vocabulary. What was learned is in the
+records that ``count`` returns, and every result is a function of those records.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from priory.errors import DataError
 MAX_STRONGEST_WORDS = 20
 MIN_EVIDENCE_ALPHA = 1e-3  # the evidence of a model without smoothing is taken at this alpha
 
-TextRecords = tuple[BagCounts, ...]  # the counts, and what else the vocabulary needs to know which tokens are in use
+TextRecords = tuple[BagCounts, ...]  # the counts, and presence counts if the vocabulary needs them to select tokens
 
 
 def is_valid_alpha(alpha: object) -> bool:
@@ -84,11 +84,11 @@ class TextModel:
         return BAG_MODELS[self.model].uses_class_prior
 
     def find_fault(self, records: tuple[BagCounts, ...]) -> str | None:
-        """What is wrong with records of this model; None if nothing is."""
+        """Describe what is wrong with records of this model; None if they are valid."""
         fault = self.vocabulary.find_fault(records, self.binary)
         if fault:
             return fault
-        presence = records[:1] if self.binary else records[1:]  # what counts a token once for each document
+        presence = records[:1] if self.binary else records[1:]  # the records that count a token once for each document
         for record in presence:
             slack = ROW_SUM_TOLERANCE * (1 + record.n.max(initial=0.0))
             if (record.counts.max(axis=0, initial=0.0) > record.n + slack).any():
@@ -98,11 +98,11 @@ class TextModel:
     # -- learning ------------------------------------------------------------------------------------------------
 
     def count(self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None = None) -> TextRecords:
-        """The records of some documents; ``group`` is the class of each, 0 .. groups - 1."""
+        """Count documents; ``group`` (documents,) is the class of each, 0 .. groups - 1."""
         return self.vocabulary.count(documents, group, groups, weight, self.binary)
 
     def read_bags(self, documents: AnyDocuments) -> TokenBags:
-        """The documents as bags of tokens, which can be learned, forgotten and scored in their place."""
+        """Tokenize the documents; the result can be learned, forgotten and scored like the texts."""
         return self.vocabulary.read_bags(documents)
 
     def select_counts(self, records: TextRecords) -> BagCounts:
@@ -110,29 +110,29 @@ class TextModel:
         return self.vocabulary.select_counts(records)
 
     def _prepare_counts(self, records: TextRecords) -> BagCounts:
-        """The counts of the tokens in use as the bag of words reads them.
+        """The counts of the tokens in use, dense if the bag of words requires it.
 
-        Zeros that are not kept must be worth the same in all classes but for a constant: not if they are impossible
-        (no smoothing), nor if a token's other counts decide what they are worth (averaging).
+        Sparse counts require that zero counts have the same weight for all tokens of a class: not without smoothing,
+        where they are impossible, nor with averaging, where the weight depends on the token's other counts.
         """
         counts = self.select_counts(records)
         return counts.make_dense() if self.average or self.alpha == 0 else counts
 
     def choose_alpha(self, records: TextRecords) -> float:
-        """The smoothing as declared, or the one with the largest evidence."""
+        """The declared smoothing, or the one with the largest evidence."""
         if self.alpha != "evidence":
             return float(self.alpha)
         bag = self._bag_class()
         return self._prepare_counts(records).derive("alpha", bag.choose_alpha, bag)
 
     def build_bag(self, records: TextRecords) -> BagOfWords:
-        """The bag of words with its smoothing."""
+        """Build the bag of words with its smoothing."""
         return self._bag_class()(self.choose_alpha(records))
 
     def token_weights(self, records: TextRecords) -> TokenWeights:
-        """The weight of every token in use for every class, and the constant of every class.
+        """Weights of the tokens in use for every class, and the constant of every class.
 
-        A declared token (or a bucket) that no document has shown says nothing about the class.
+        A declared token (or a bucket) that occurs in no document has weight zero.
         """
         bag = self.build_bag(records)
 
@@ -143,25 +143,25 @@ class TextModel:
         return self._prepare_counts(records).derive("weights", compute_weights, bag)
 
     def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
-        """For each token (or bucket) in use the probability that it depends on the class."""
+        """Probability that each token (or bucket) in use depends on the class."""
         counts = self.select_counts(records).make_dense()
         bag = get_averaged_bag(self.model)(self.choose_alpha(records))
         return dict(zip(self.vocabulary.name_tokens(counts), bag.inclusion_probability(counts).tolist(), strict=True))
 
     def log_evidence(self, records: TextRecords) -> float:
-        """Log probability of the tokens in use, as drawn one by one by each class."""
+        """Log evidence of the tokens in use, drawn independently given the class."""
         alpha = max(self.choose_alpha(records), MIN_EVIDENCE_ALPHA)
         return float(log_dirichlet_evidence(self.select_counts(records).counts, np.array([alpha]))[0])
 
     # -- words ---------------------------------------------------------------------------------------------------
 
     def word_probabilities(self, records: TextRecords, rows: Array) -> Array:
-        """(words, classes): P(word | class) of the tokens with these numbers; for "poisson" rates in a document."""
+        """P(word | class) of tokens, given by their rows: (words, classes); for "poisson" rates per document."""
         table = take_token_rows(self.token_weights(records).table, rows)
         return 1 / (1 + np.exp(-table)) if self.model == "bernoulli" else np.exp(table)
 
     def find_distinctive_words(self, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
-        """The words whose probabilities differ most between the classes, weighted by how often they occur."""
+        """The words whose probabilities differ most between the classes, weighted by frequency."""
         counts = check_words_kept(self.select_counts(records))
         spread = measure_spread(self.token_weights(records).table)
         best = np.argsort(-spread * counts.counts.sum(axis=1), kind="stable")[:max_words]
@@ -185,25 +185,25 @@ class TextModel:
     # -- answering -----------------------------------------------------------------------------------------------
 
     def score(self, records: TextRecords, documents: AnyDocuments) -> Array:
-        """log p(document | class) up to what all classes share: (documents, classes)."""
+        """log p(document | class) up to a constant for each document, (documents, classes)."""
         table, constant = self.token_weights(records)
         return self.vocabulary.score(documents, self.select_counts(records), table, self.binary) + constant
 
     def choose_features(self, records: TextRecords) -> TokenFeatures:
-        """The tokens in use that at least two documents show."""
+        """The tokens in use that occur in at least two documents."""
         return self.select_counts(records).derive("features", TokenFeatures.of)
 
     def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> SparseRows:
-        """The documents as sparse rows of unit length over some tokens."""
+        """Encode documents as sparse rows of unit length, with a column for each feature."""
         return features.encode(documents, self.vocabulary)
 
     @property
     def leaves_out_in_closed_form(self) -> bool:
-        """Whether leaving a document out touches the counts of its own tokens only."""
+        """Whether leaving a document out changes only the counts of its own tokens."""
         return self.vocabulary.leaves_out_in_closed_form and self.alpha != "evidence" and self.alpha > 0
 
     def leave_one_out(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
-        """The scores of learned documents, each from the records without it: (documents, classes)."""
+        """Scores of learned documents, each from the records without it, (documents, classes)."""
         if not self.leaves_out_in_closed_form:
             return self._leave_one_out_by_subtraction(records, documents, group)
         bag, counts = self.build_bag(records), self._prepare_counts(records)
@@ -216,7 +216,7 @@ class TextModel:
         return bag.leave_one_out(counts, DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows))
 
     def _leave_one_out_by_subtraction(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
-        """Where a document may change the vocabulary or the smoothing: ``records - document``, one by one."""
+        """Compute ``records - document`` one by one, for models where a document may change vocabulary or smoothing."""
         classes = len(records[0].n)
         scores = np.empty((len(documents), classes))
         for i in range(len(documents)):

@@ -1,4 +1,4 @@
-"""Texts that were read already: how often each document shows each token. What a model keeps of the texts it keeps."""
+"""Tokenised texts as sparse counts; how a model stores its sample."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from priory.core.registration import register_record
 from priory.core.row_entries import sort_entries, sum_entries, take_entries
 from priory.core.typing import Array
 
-ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that counts change all bits
+ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that a count changes all bits
 
 
-PAIR_BUCKETS = 1 << 24  # of pairs of words: so many that few share one
+PAIR_BUCKETS = 1 << 24  # for pairs of words: large enough that collisions are rare
 
 
 @register_record(
@@ -37,8 +37,8 @@ PAIR_BUCKETS = 1 << 24  # of pairs of words: so many that few share one
 class TokenBags:
     """Documents as sparse rows of their tokens.
 
-    The tokens are ``arena`` and ``ends`` (see `TokenCounts`), sorted; where tokens are hashed both are empty, and
-    ``ids`` are the numbers of the buckets.
+    ``arena`` and ``ends`` are the sorted tokens (see `TokenCounts`); if tokens are hashed both are empty, and ``ids``
+    are the numbers of the buckets.
     """
 
     arena: Array  # uint8
@@ -47,7 +47,7 @@ class TokenBags:
     ids: Array  # (entries,): tokens, or buckets
     occurrences: Array  # (entries,)
     letters: Array  # (documents,): the number of code points of each text
-    pairs: TokenBags | None = None  # neighbouring words of the same documents, hashed; None if they were not read
+    pairs: TokenBags | None = None  # hashed pairs of neighbouring words; None if they were not read
 
     def find_fault(self) -> str | None:
         if self.pairs is not None and (
@@ -88,7 +88,7 @@ class TokenBags:
         )
 
     def append(self, other: TokenBags) -> TokenBags:
-        """The documents of both, over the tokens of both; those that only the other has come last."""
+        """Concatenate the documents over the union of the tokens; tokens that only ``other`` has come last."""
         arena, ends, place = self.arena, self.ends, np.arange(len(other.ends))
         if not (np.array_equal(self.ends, other.ends) and np.array_equal(self.arena, other.arena)):
             place = reading.TokenIndex(self.arena, self.ends, "whole").find_columns(other.arena, other.ends)
@@ -107,20 +107,20 @@ class TokenBags:
         )
 
     def _append_pairs(self, other: TokenBags) -> TokenBags | None:
-        """The pairs of both, if both have them; no documents have any pairs."""
+        """The pairs of both, or None if one lacks them; bags without documents do not matter."""
         if not len(self) or not len(other):
             return other.pairs if len(other) else self.pairs
         return None if self.pairs is None or other.pairs is None else self.pairs.append(other.pairs)
 
     def without_tokens(self) -> TokenBags:
-        """The same documents, as if they showed nothing."""
+        """A copy without tokens."""
         none = np.zeros(0, np.int64)
         return TokenBags(
             np.zeros(0, np.uint8), none, np.zeros(len(self) + 1, np.int64), none, np.zeros(0), self.letters
         )
 
     def drop_absent_tokens(self) -> TokenBags:
-        """The same documents over the tokens that they show, sorted; the tokens of a document are sorted too."""
+        """Drop tokens that occur in no document, and sort the tokens, also within each document."""
         bags = self
         shown = np.flatnonzero(np.bincount(self.ids, minlength=len(self.ends)) if len(self.ends) else ())
         if len(shown) < len(self.ends) or not is_sorted_vocabulary(self.arena, self.ends):
@@ -135,7 +135,7 @@ class TokenBags:
         return replace(bags, ids=ids, occurrences=occurrences, pairs=pairs)
 
     def place_tokens(self, place: Array) -> tuple[Array, Array, Array]:
-        """Sparse rows ``(indptr, columns, occurrences)``, given the column of each token; negative to leave it out."""
+        """Sparse rows ``(indptr, columns, occurrences)``, given the column of each token (negative to drop it)."""
         columns = place[self.ids]
         if place.min(initial=0) >= 0:
             return self.indptr, columns, self.occurrences
@@ -143,12 +143,12 @@ class TokenBags:
         return np.append(0, np.cumsum(sum_entries(self.indptr, kept))), columns[kept], self.occurrences[kept]
 
     def count_by_class(self, group: Array, groups: int, weight: Array | None, binary: bool, tokens: int) -> CountTable:
-        """(tokens, classes): the occurrences of each token in the documents of each class, or the documents."""
+        """Occurrences (or, if ``binary``, documents) of each token in each class, (tokens, classes)."""
         values = None if binary else self.occurrences
         return count_entries_by_class(self.indptr, self.ids, values, group, weight, (tokens, groups))
 
     def hash_documents(self) -> Array:
-        """(documents,): a 64-bit hash of each, the same on every machine."""
+        """64-bit hash of each document, (documents,), the same on every machine."""
         return self._hashes
 
     @cached_property
@@ -159,8 +159,9 @@ class TokenBags:
 
 
 def hash_tokens(arena: Array, ends: Array) -> Array:
-    """(tokens,): a 64-bit hash of each, by its bytes and their places."""
+    """64-bit hash of each token, (tokens,), from its bytes and their positions."""
     sizes = np.diff(ends, prepend=0)
+    # (bytes,): the position of each byte within its token; a token's hash is the sum over its bytes, mixed again
     place = np.arange(len(arena)) - np.repeat(ends - sizes, sizes)
     letters = scramble_bits(arena.astype(np.uint64) + np.uint64(1) + place.astype(np.uint64) * np.uint64(256))
     sums = np.append(np.uint64(0), np.cumsum(letters))
@@ -168,26 +169,26 @@ def hash_tokens(arena: Array, ends: Array) -> Array:
 
 
 def make_empty_bags(n_documents: int) -> TokenBags:
-    """Documents without a letter."""
+    """Make empty documents."""
     none, zeros = np.zeros(0, np.int64), np.zeros(n_documents, np.int64)
     return TokenBags(np.zeros(0, np.uint8), none, np.append(0, zeros), none, np.zeros(0), zeros)
 
 
-AnyDocuments = DocumentBatch | TokenBags  # texts, or texts that were read already
+AnyDocuments = DocumentBatch | TokenBags  # texts, or tokenised texts
 
 
 def count_letters(documents: AnyDocuments) -> Array:
-    """(documents,): the number of code points of each text."""
+    """Number of code points of each text, (documents,)."""
     return documents.letters if isinstance(documents, TokenBags) else count_code_points(documents)
 
 
 def find_nonempty_texts(documents: AnyDocuments) -> Array:
-    """Which texts have any characters at all."""
+    """Whether each text has any characters, (documents,)."""
     return documents.letters > 0 if isinstance(documents, TokenBags) else find_nonempty_documents(documents)
 
 
 def drop_empty_texts(documents: AnyDocuments) -> AnyDocuments:
-    """The texts that have any characters."""
+    """Drop texts without characters."""
     if isinstance(documents, TokenBags):
         return documents[np.flatnonzero(documents.letters)]
     return drop_empty_documents(documents)

@@ -1,4 +1,4 @@
-"""What was learned from texts: the number of documents of each class, and how often each class showed each token."""
+"""Statistics of texts: the number of documents of each class, and counts of each token in each class."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
-MIN_TOKENS_PER_BISECTION = 40  # with fewer known tokens for each that is looked up, an index is quicker
+MIN_TOKENS_PER_BISECTION = 40  # with fewer known tokens per lookup, building an index is faster
 
 
 @register_record(
@@ -44,10 +44,10 @@ MIN_TOKENS_PER_BISECTION = 40  # with fewer known tokens for each that is looked
 )
 @dataclass(frozen=True, eq=False)
 class TokenCounts(BagCounts):
-    """Counts of tokens by class. A token whose counts are all zero is not kept: it vanishes when it is forgotten.
+    """Counts of tokens by class. A token without counts is removed, so forgetting all its documents removes it.
 
-    The vocabulary is ``arena``, all tokens in UTF-8 one after the other, and ``ends``, where each of them ends. Records
-    that add are sorted (`token_order`), so that the order in which tokens were met does not matter. If rare tokens were
+    The vocabulary is ``arena``, all tokens concatenated in UTF-8, and ``ends``, the end of each token. Records that are
+    added are sorted (`token_order`), so that the order in which tokens occurred does not matter. If rare tokens were
     dropped while learning, a count is too small by at most ``missed``, and a token that is not in the record occurred
     at most ``missed`` times; otherwise ``missed`` is zero and every count is exact.
     """
@@ -78,7 +78,7 @@ class TokenCounts(BagCounts):
         return self.take_tokens(find_token_order(self.arena, self.ends))
 
     def sort_content(self) -> TokenCounts:
-        """Return the record as it is kept, with its tokens sorted, unless they cannot be tokens."""
+        """Return the record in canonical form, with sorted tokens; unchanged if the vocabulary is invalid."""
         if not is_valid_vocabulary(self.arena, self.ends) or len(self.counts) != len(self.ends):
             return self
         return super().sort_content().sort_tokens()
@@ -88,13 +88,13 @@ class TokenCounts(BagCounts):
         return self.derive(f"index of {analyzer}", lambda words: TokenIndex(words.arena, words.ends, analyzer))
 
     def take_tokens(self, rows: Array) -> TokenCounts:
-        """The record of some tokens, chosen by a mask or by their numbers, in the order given."""
+        """Select tokens, by a mask or by their numbers in the order given."""
         numbers = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
         arena, ends = reading.take_tokens(self.arena, self.ends, numbers)
         return replace(self, arena=arena, ends=ends, counts=self.counts[numbers])
 
     def align(self, other: TokenCounts) -> tuple[TokenCounts, TokenCounts]:
-        """Both records over the tokens of either."""
+        """Return both records over the union of their tokens."""
         missed = self.missed + other.missed
         if np.array_equal(self.ends, other.ends) and np.array_equal(self.arena, other.arena):
             return replace(self, missed=missed), replace(other, missed=missed)
@@ -105,8 +105,10 @@ class TokenCounts(BagCounts):
         )
 
     def _join_vocabularies(self, other: TokenCounts) -> tuple[Array, Array, Array, Array]:
-        """The tokens of two records, sorted, as an arena and its ends; and where those of each are among them."""
+        """Sorted union of two vocabularies (arena and ends), and the positions in it of the tokens of each record."""
         if len(other) * MIN_TOKENS_PER_BISECTION > len(self):
+            # ``place`` (other's tokens,): positions here, -1 for new tokens, which are appended; then everything is
+            # sorted
             place = self.index("whole").find_columns(other.arena, other.ends)
             if place.min(initial=0) >= 0:
                 return self.arena, self.ends, np.arange(len(self)), place
@@ -118,6 +120,7 @@ class TokenCounts(BagCounts):
             rank[order] = np.arange(len(order))
             place[place < 0] = len(self) + np.arange(len(new_ends))
             return *reading.take_tokens(arena, ends, order), rank[: len(self)], rank[place]
+        # Few tokens and a large vocabulary: bisection, and new tokens are inserted where they belong.
         place, found = locate_tokens(self.arena, self.ends, other.arena, other.ends)
         if found.all():
             return self.arena, self.ends, np.arange(len(self)), place
@@ -127,14 +130,14 @@ class TokenCounts(BagCounts):
         return arena, ends, own_rows, place + np.cumsum(~found) - ~found
 
     def _spread_counts(self, arena: Array, ends: Array, rows: Array, missed: float) -> TokenCounts:
-        """The record over more tokens, its own at ``rows``."""
+        """Expand the record to a larger vocabulary, with its own tokens at ``rows``."""
         counts = spread_tokens(self.counts, rows, len(ends))
         return replace(self, arena=arena, ends=ends, counts=counts, missed=missed)
 
     def check_subtraction(self, total: TokenCounts, part: TokenCounts) -> TokenCounts:
-        """The difference, if ``part`` was learned; the error names the token. Tokens with no counts left vanish.
+        """Return the difference, without tokens that have no counts left; raise NotLearnedError with the token.
 
-        Where tokens were dropped while learning, up to ``missed`` occurrences of ``part`` may be gone already.
+        If tokens were dropped while learning, up to ``missed`` occurrences of ``part`` may already be gone.
         """
         n = subtract_counts(total.n, part.n)
         try:
@@ -151,7 +154,7 @@ class TokenCounts(BagCounts):
         return replace(total, n=n, counts=counts).drop_absent_tokens()
 
     def drop_rare_tokens(self, max_tokens: int) -> TokenCounts:
-        """The record of the ``max_tokens`` most frequent tokens; ``missed`` says how much the others can have had.
+        """Keep the ``max_tokens`` most frequent tokens; ``missed`` bounds the counts of the others.
 
         >>> words = count_tokens(["win cash now", "cash later"], np.array([0, 1]), 2).drop_rare_tokens(1)
         >>> words.tokens(), words.missed
@@ -160,12 +163,12 @@ class TokenCounts(BagCounts):
         if len(self) <= max_tokens:
             return self
         frequency = self.counts.sum(axis=1)
-        order = np.argsort(-frequency, kind="stable")  # of equals the first by their spelling
+        order = np.argsort(-frequency, kind="stable")  # ties are resolved in alphabetical order
         kept = self.take_tokens(np.sort(order[:max_tokens]))
         return replace(kept, missed=self.missed + float(frequency[order[max_tokens]]))
 
     def drop_absent_tokens(self) -> TokenCounts:
-        """The record without the tokens whose counts are all zero."""
+        """Drop tokens whose counts are all zero."""
         present = np.asarray(self.counts.any(axis=1))
         return self if present.all() else self.take_tokens(present)
 
@@ -179,9 +182,9 @@ class TokenCounts(BagCounts):
 @register_record("OccurrencesAndPresence", axes={"n": "c"})
 @dataclass(frozen=True, eq=False)
 class OccurrencesAndPresence(Statistics):
-    """Two counts of the same texts: occurrences of each token, and the documents that show it.
+    """Two counts of the same texts: occurrences of each token, and documents that contain it.
 
-    A model of occurrences needs both if tokens are dropped by the number of documents that show them.
+    A model of occurrences needs both if tokens are selected by document frequency.
     """
 
     n: Array  # (classes,)
@@ -194,11 +197,11 @@ class OccurrencesAndPresence(Statistics):
         return "occurrences and presence are not of the same documents"
 
     def take_columns(self, columns: Array) -> OccurrencesAndPresence:
-        """The record itself: texts are one column."""
+        """Return the record itself, because texts are one column."""
         return self
 
     def place_columns(self, other: OccurrencesAndPresence, places: Array) -> OccurrencesAndPresence:
-        """The other record: texts are one column."""
+        """Return the other record, because texts are one column."""
         return other
 
     def find_filled_columns(self) -> Array:
@@ -215,10 +218,10 @@ def count_tokens(
     binary: bool = True,
     max_tokens: int | None = None,
 ) -> TokenCounts:
-    """The statistics of labelled texts; ``group`` is the class of each document, 0 .. groups-1.
+    """Count the tokens of labelled texts; ``group`` is the class of each document, 0 .. groups-1.
 
     ``binary`` counts a token once for each document, otherwise every occurrence. ``max_tokens`` bounds the number of
-    distinct tokens kept while learning (lossy counting): ``TokenCounts.missed`` says how much that can cost.
+    distinct tokens kept while learning (lossy counting): ``TokenCounts.missed`` bounds the error.
 
     >>> words = count_tokens(["win cash now", "cash later"], np.array([0, 1]), 2)
     >>> words.tokens(), words.counts.tolist()
@@ -242,7 +245,7 @@ def _count_many_classes(
     binary: bool,
     max_tokens: int | None,
 ) -> TokenCounts:
-    """The statistics of labelled texts of many classes: batches are read as bags of tokens, counted and added."""
+    """Count texts of many classes: tokenise, count and add batch by batch."""
     classes, weights = check_classes_and_weights(group, groups, weight)
     total, read = make_empty_token_counts(groups), 0
     for start, batch in iter_document_batches(documents, tokenizer.lowercase):
@@ -260,12 +263,12 @@ def _count_many_classes(
 
 
 def _count_documents(group: Array, weight: Array | None, groups: int) -> Array:
-    """(classes,): the weight of the documents of each class."""
+    """Total weight of the documents of each class, (classes,)."""
     return np.bincount(group, None if weight is None else np.asarray(weight, dtype=float), groups).astype(float)
 
 
 def count_bags(bags: TokenBags, group: Array, groups: int, weight: Array | None, *, binary: bool = True) -> TokenCounts:
-    """The statistics of labelled texts that were read already."""
+    """Count labelled texts that are already tokenised."""
     if not len(bags):
         return make_empty_token_counts(groups)
     counts = bags.count_by_class(group, groups, weight, binary, len(bags.ends))
@@ -273,5 +276,5 @@ def count_bags(bags: TokenBags, group: Array, groups: int, weight: Array | None,
 
 
 def make_empty_token_counts(groups: int) -> TokenCounts:
-    """The record of no documents: adding it changes nothing."""
+    """Make the record of no documents, the zero of addition."""
     return TokenCounts(np.zeros(groups), np.zeros(0, np.uint8), np.zeros(0, np.int64), make_empty_table(0, groups))

@@ -1,4 +1,4 @@
-"""The tokens that corrections give a weight to: chosen once, sorted, and the same whatever is learned afterwards."""
+"""The tokens that corrections have weights for: chosen once, sorted, and not changed by later learning."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from priory.core.row_entries import sum_entries
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 
-MIN_PAIRS_FOR_A_TABLE = 1 << 17  # with fewer, bisection is quicker than a table of all buckets
-MAX_TOKEN_WEIGHTS = 1 << 25  # tokens times classes: 128 MB, in each of the models that are compared
-MIN_FEATURE_COUNT = 2  # a token that one document shows says nothing about others
+MIN_PAIRS_FOR_A_TABLE = 1 << 17  # with fewer, bisection is faster than a table of all buckets
+MAX_TOKEN_WEIGHTS = 1 << 25  # tokens times classes: 128 MB for each candidate model
+MIN_FEATURE_COUNT = 2  # a token of a single document does not generalise
 
 
 @register_record(
@@ -31,9 +31,9 @@ MIN_FEATURE_COUNT = 2  # a token that one document shows says nothing about othe
 )
 @dataclass(frozen=True, eq=False)
 class TokenFeatures:
-    """Tokens spelt out (``arena`` and ``ends``, sorted), or the numbers of ``buckets`` where tokens are hashed.
+    """Sorted tokens (``arena`` and ``ends``), or the numbers of ``buckets`` if tokens are hashed.
 
-    ``pairs`` are the buckets of pairs of words that have weights too.
+    ``pairs`` are the buckets of pairs of words.
     """
 
     arena: Array  # uint8
@@ -51,7 +51,7 @@ class TokenFeatures:
 
     @classmethod
     def of(cls, counts: BagCounts) -> TokenFeatures:
-        """The tokens (or buckets) that at least two documents show; of very many the most frequent ones."""
+        """Choose tokens (or buckets) that occur in at least two documents; if there are too many, the most frequent."""
         frequency, none = counts.counts.sum(axis=1), np.zeros(0, np.int64)
         common = frequency >= MIN_FEATURE_COUNT
         max_tokens = max(MAX_TOKEN_WEIGHTS // len(counts.n), 1)
@@ -63,7 +63,7 @@ class TokenFeatures:
         return cls(chosen.arena, chosen.ends, none, none)
 
     def add_pairs(self, pairs: TokenBags) -> TokenFeatures:
-        """These tokens, and the pairs that at least two of some documents show."""
+        """Add the pairs that occur in at least two of the documents."""
         if len(pairs.ids) >= MIN_PAIRS_FOR_A_TABLE:
             return replace(self, pairs=np.flatnonzero(np.bincount(pairs.ids) >= MIN_FEATURE_COUNT))
         buckets, times = np.unique(pairs.ids, return_counts=True)
@@ -74,11 +74,11 @@ class TokenFeatures:
 
     @property
     def n_tokens(self) -> int:
-        """The number of tokens that are not pairs."""
+        """Number of features that are not pairs."""
         return len(self.ends) + len(self.buckets)
 
     def encode(self, documents: AnyDocuments, vocabulary: Vocabulary) -> SparseRows:
-        """(documents, features): sparse rows of unit length, with equal weights for all that a document shows."""
+        """Encode documents as sparse rows (documents, features) of unit length, with equal values within a row."""
         indptr, columns = self._find_tokens(documents, vocabulary)
         if len(self.pairs):
             bags = take_word_pairs(documents, vocabulary.tokenizer)
@@ -90,7 +90,7 @@ class TokenFeatures:
         return SparseRows(ends, columns[kept].astype(np.int32, copy=False), values, len(self))
 
     def _find_tokens(self, documents: AnyDocuments, vocabulary: Vocabulary) -> tuple[Array, Array]:
-        """Sparse rows of the columns of all tokens, -1 where one has no weight."""
+        """Sparse rows with the column of every token, -1 if it is not a feature."""
         if len(self.buckets):
             bags = vocabulary.read_bags(documents)
             place = np.searchsorted(self.buckets, bags.ids)
@@ -104,7 +104,7 @@ class TokenFeatures:
         return indptr, columns
 
     def find_pairs(self, buckets: Array) -> Array:
-        """The columns of the buckets of pairs, -1 where one has no weight."""
+        """The columns of buckets of pairs, -1 if a pair is not a feature."""
         if len(buckets) < MIN_PAIRS_FOR_A_TABLE:
             place = np.searchsorted(self.pairs, buckets)
             place[place == len(self.pairs)] = 0
@@ -114,7 +114,7 @@ class TokenFeatures:
         return columns[buckets]
 
     def _find_index(self, analyzer: str) -> TokenIndex:
-        """An index of the tokens, made once."""
+        """The index of the tokens, built once."""
         known: dict[str, TokenIndex] = self.__dict__.setdefault("_indexes", {})
         if analyzer not in known:
             known[analyzer] = TokenIndex(self.arena, self.ends, analyzer)
@@ -125,7 +125,7 @@ class TokenFeatures:
 
 
 def _join_rows(indptr: Array, columns: Array, more_indptr: Array, more: Array) -> tuple[Array, Array]:
-    """The entries of two tables with the same rows, row by row."""
+    """Concatenate the entries of two sparse tables within each row."""
     ends = indptr + more_indptr
     joined = np.empty(ends[-1], dtype=np.int32)
     joined[np.arange(len(columns)) + np.repeat(more_indptr[:-1], np.diff(indptr))] = columns

@@ -1,7 +1,7 @@
-"""The order of a vocabulary: tokens are sorted by their code points, which in UTF-8 is the order of their bytes.
+"""Sort vocabularies: tokens are ordered by code points, which in UTF-8 is the order of their bytes.
 
-A vocabulary is ``arena``, all tokens in UTF-8 one after the other, and ``ends``, where each of them ends. Sorted, it is
-a function of its tokens alone, whatever the order in which they were met.
+A vocabulary is ``arena``, all tokens concatenated in UTF-8, and ``ends``, the end of each token. Once sorted, it does
+not depend on the order in which the tokens occurred.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KEY_BYTES = 8  # compared at a time, as one number
 
 
 def find_token_order(arena: Array, ends: Array) -> Array:
-    """(tokens,): the numbers of the tokens in sorted order.
+    """Indices that sort the tokens, (tokens,).
 
     >>> words = [b"win", b"cash", b"cashier", b"a"]
     >>> arena, ends = np.frombuffer(b"".join(words), np.uint8), np.cumsum([len(word) for word in words])
@@ -28,14 +28,15 @@ def find_token_order(arena: Array, ends: Array) -> Array:
         order.copy(),
         np.zeros(len(ends), dtype=np.int64),
         0,
-    )  # places not yet settled, and runs of equals
+    )  # positions not yet sorted, and runs of equal prefixes
     while len(place):
         tokens = order[place]
-        rest = ends[tokens] - starts[tokens] - offset  # bytes that are left of each token
+        rest = ends[tokens] - starts[tokens] - offset  # remaining bytes of each token
         key = _read_keys(arena, starts[tokens] + offset, rest)
-        rest = np.minimum(rest, KEY_BYTES + 1)  # of tokens with the same key the one that ends first is less
+        rest = np.minimum(rest, KEY_BYTES + 1)  # of tokens with the same key, the shorter comes first
         sorting = np.lexsort((rest, key, run)) if offset else np.lexsort((rest, key))
         order[place], key, rest, run = tokens[sorting], key[sorting], rest[sorting], run[sorting]
+        # Ties are compared by their next eight bytes; everything else is sorted.
         equal = (run[1:] == run[:-1]) & (key[1:] == key[:-1]) & (rest[:-1] > KEY_BYTES)
         tied = np.append(equal, False) | np.append(False, equal)
         run = np.cumsum(np.append(False, ~equal))[tied]
@@ -44,13 +45,13 @@ def find_token_order(arena: Array, ends: Array) -> Array:
 
 
 def find_token_starts(ends: Array) -> Array:
-    """Where each token begins."""
+    """Start of each token in the arena, (tokens,)."""
     return np.concatenate([np.zeros(min(len(ends), 1), dtype=np.int64), ends[:-1]])
 
 
 def is_sorted_vocabulary(arena: Array, ends: Array) -> bool:
-    """Whether every token is greater than the one before."""
-    starts, pair, offset = find_token_starts(ends), np.arange(len(ends) - 1), 0  # pairs of neighbours not yet settled
+    """Whether the tokens are strictly increasing."""
+    starts, pair, offset = find_token_starts(ends), np.arange(len(ends) - 1), 0  # pairs of neighbours not yet compared
     while len(pair):
         rests = [ends[tokens] - starts[tokens] - offset for tokens in (pair, pair + 1)]
         keys = [_read_keys(arena, starts[pair + i] + offset, rests[i]) for i in (0, 1)]
@@ -63,9 +64,9 @@ def is_sorted_vocabulary(arena: Array, ends: Array) -> bool:
 
 
 def locate_tokens(arena: Array, ends: Array, other_arena: Array, other_ends: Array) -> tuple[Array, Array]:
-    """For each token of another vocabulary where it is in a sorted one, or would be, and whether it is there.
+    """Position of each token of another vocabulary in a sorted one (or where to insert it), and whether it is there.
 
-    By bisection: for a few tokens and a large vocabulary.
+    Uses bisection, which suits a few tokens and a large vocabulary.
     """
     view, starts = arena.tobytes(), find_token_starts(ends)
     others, other_starts = other_arena.tobytes(), find_token_starts(other_ends)
@@ -80,7 +81,7 @@ def locate_tokens(arena: Array, ends: Array, other_arena: Array, other_ends: Arr
 
 
 def insert_tokens(arena: Array, ends: Array, places: Array, more: Array, more_ends: Array) -> tuple[Array, Array]:
-    """A vocabulary with more tokens, each before the token whose number is its place; places never fall."""
+    """Insert tokens into a vocabulary before the positions ``places``, which are non-decreasing."""
     starts, sizes = find_token_starts(ends), np.diff(ends, prepend=0)
     more_sizes = np.diff(more_ends, prepend=0)
     at = np.append(starts, len(arena))[places]
@@ -88,7 +89,7 @@ def insert_tokens(arena: Array, ends: Array, places: Array, more: Array, more_en
 
 
 def _read_keys(arena: Array, starts: Array, sizes: Array) -> Array:
-    """(tokens,): the first eight bytes of each token as a number, filled up with zeros."""
+    """The first eight bytes of each token as a big-endian number, padded with zeros: (tokens,)."""
     padded = np.append(arena, np.zeros(KEY_BYTES, dtype=np.uint8))
     windows = np.lib.stride_tricks.sliding_window_view(padded, KEY_BYTES)
     key = np.ascontiguousarray(windows[starts]).view(">u8")[:, 0].astype(np.uint64)

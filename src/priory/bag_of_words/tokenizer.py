@@ -1,7 +1,7 @@
-"""Text to tokens: the declared tokenizer, and counting, scoring and encoding the tokens of many documents at once.
+"""The tokenizer, and functions that count, score and encode the tokens of many documents.
 
-The default tokens are those of scikit-learn's ``CountVectorizer()``, in every script. Documents are ``str`` or UTF-8
-``bytes``, in any iterable; they are read in batches, split over the threads by size, and never copied.
+The default tokens equal scikit-learn's ``CountVectorizer()``, in every script. Documents are ``str`` or UTF-8
+``bytes``, in any iterable; they are read in batches, split over the threads by size, and not copied.
 
 >>> [token for token, _, _ in find_token_spans("It's a PRIORY, after all!", Tokenizer(extra_tokens="!"))]
 ['it', 'priory', 'after', 'all', '!']
@@ -61,7 +61,7 @@ TokenResultT = TypeVar("TokenResultT")
 
 
 def estimate_word_count(text: str) -> int:
-    """About how many words a text has: by its spaces, and two letters for each word in scripts without spaces.
+    """Estimate the number of words of a text, from its spaces, or two letters per word in scripts without spaces.
 
     >>> estimate_word_count("lunch at noon"), estimate_word_count("送餐很快")
     (3, 3)
@@ -72,29 +72,29 @@ def estimate_word_count(text: str) -> int:
 @register_record("Tokens")
 @dataclass(frozen=True)
 class Tokenizer:
-    """What a token is, declared before any text is seen.
+    """How texts are split into tokens.
 
-    A word is a run of letters, digits and underscores. Of a word longer than 1,024 code points only the first 1,024
-    count. Stop words are left out, and words are stemmed, before n-grams are made.
+    A word is a run of letters, digits and underscores; words are truncated to 1,024 code points. Stop words are removed
+    and words are stemmed before n-grams are formed.
 
     Parameters
     ----------
     lowercase : bool
-        Whether texts are read in lower case.
+        Whether texts are converted to lower case.
     analyzer : "word", "char" or "char_wb"
-        Tokens are words, n-grams of characters, or n-grams of characters inside of words.
+        Tokens are words, n-grams of characters, or n-grams of characters within words.
     min_token_length : int
-        The number of code points of the shortest word.
+        The minimum length of a word, in code points.
     ngram_range : (int, int)
-        The shortest and the longest n-grams.
+        The minimum and maximum length of n-grams.
     stop_words : frozenset of str, optional
         Words to leave out.
     stem : str, optional
         A language of the Snowball stemmer. Needs PyStemmer.
     extra_tokens : str
-        Characters that are tokens of their own.
+        Characters that are tokens by themselves, such as "!?".
     cjk : bool
-        Whether runs of scripts without spaces become pairs of characters.
+        Whether text in scripts without spaces is split into pairs of characters.
     """
 
     lowercase: bool = True
@@ -127,12 +127,12 @@ class Tokenizer:
             load_stemmer(self.stem)
 
     def build_rule(self, documents: DocumentBatch) -> kernel.Rule:
-        """The rule by which the kernel reads these documents."""
+        """The rule by which the kernel tokenizes these documents."""
         wide = not is_ascii_batch(documents)
         return _cached_rule(self, wide) if self.stem is None else self._build_stemming_rule(documents, wide)
 
     def _build_stemming_rule(self, documents: DocumentBatch, wide: bool) -> kernel.Rule:
-        """The rule with the stem of each distinct word of the batch."""
+        """The rule with the stems of all distinct words of the batch."""
         surface = kernel.Counter(1)
         plain = replace(self, stem=None, stop_words=None, ngram_range=(1, 1))
         surface.add(documents, _cached_rule(plain, wide), np.zeros(len(documents), dtype=np.int32), None, False)
@@ -143,7 +143,7 @@ class Tokenizer:
     def build_reference_rule(
         self, rewrites: Mapping[str, str | None] | None = None, wide: bool = True
     ) -> token_spans.Rule:
-        """The rule of the readable twin of the kernel, for what is done token by token in Python."""
+        """The rule for `token_spans`, the implementation in Python."""
         kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.cjk, wide)
         return token_spans.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
 
@@ -161,7 +161,7 @@ def _build_rule(tokenizer: Tokenizer, wide: bool, stems: dict[str, str | None]) 
 
 @lru_cache(maxsize=8)
 def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool) -> tuple[Array, Array]:
-    """The kind of each code point, by Python's own rules, and its lower case; ``wide`` goes beyond ASCII."""
+    """The kind of each code point, by Python's rules, and its lower case; ``wide`` includes non-ASCII characters."""
     size = N_CODE_POINTS if wide else 128
     lowered = np.arange(size, dtype="<u4")
     everything = lowered.tobytes().decode("utf-32-le", "surrogatepass")
@@ -178,9 +178,7 @@ def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool)
             everything.replace(CONTEXT_DEPENDENT_LETTERS[0], "σ").replace(CONTEXT_DEPENDENT_LETTERS[1], "i").lower()
         )
         lowered = np.frombuffer(one_by_one.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = (
-        token_spans.SINGLE
-    )  # after lowering, as words are compared
+    kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = token_spans.SINGLE  # after lower-casing, like words
     return kinds, lowered.astype(np.uint32)
 
 
@@ -198,7 +196,7 @@ class TokenIndex:
 
     @classmethod
     def of(cls, vocabulary: Iterable[str], analyzer: str = "word") -> TokenIndex:
-        """The index of a fixed dictionary, its columns in the order given."""
+        """Index a fixed dictionary, with columns in the order given."""
         words = list(vocabulary)
         if "" in words or len(set(words)) < len(words):
             raise DataError("a token of the vocabulary is empty or given twice; give each token once.")
@@ -208,7 +206,7 @@ class TokenIndex:
         return len(self.ends)
 
     def find_columns(self, arena: Array, ends: Array) -> Array:
-        """The column of each of these tokens, or -1; for an index of ``analyzer="whole"``."""
+        """The column of each token, or -1; for an index with ``analyzer="whole"``."""
         return self.kernel.find_columns(arena, ends)
 
 
@@ -218,12 +216,12 @@ def decode_vocabulary(arena: Array, ends: Array) -> list[str]:
 
 
 def is_valid_vocabulary(arena: Array, ends: Array) -> bool:
-    """Whether tokens are UTF-8, follow each other, none begins inside of a character, and none is given twice."""
+    """Whether tokens are UTF-8, contiguous, start at character boundaries, and are distinct."""
     return _is_utf8(arena) and kernel.are_tokens_distinct(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
 
 
 def _is_utf8(arena: Array) -> bool:
-    """Whether bytes are UTF-8; checked in place, without a string of the same size."""
+    """Whether bytes are UTF-8, checked without copying them to a string."""
     import pyarrow as pa
 
     text = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(arena)])), pa.py_buffer(arena))
@@ -235,15 +233,16 @@ def _is_utf8(arena: Array) -> bool:
 
 
 def take_tokens(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:
-    """The arena and the ends of some tokens, in the order of their numbers."""
+    """Select tokens by their numbers, in the order given; returns arena and ends."""
     starts = np.concatenate([[0], ends[:-1]])[numbers] if len(ends) else np.zeros(0, dtype=np.int64)
     sizes = ends[numbers] - starts
     stops = np.cumsum(sizes, dtype=np.int64)
+    # (bytes,): the position in the old arena of each byte of the new one
     return arena[np.repeat(starts - (stops - sizes), sizes) + np.arange(sizes.sum())], stops
 
 
 def encode_vocabulary(vocabulary: list[str]) -> tuple[Array, Array]:
-    """The arena and the ends of some tokens: all of them in UTF-8 one after the other, and where each ends."""
+    """Encode tokens as an arena (all tokens concatenated in UTF-8) and the end of each."""
     words = [word.encode() for word in vocabulary]
     return np.frombuffer(b"".join(words), dtype=np.uint8), np.cumsum([len(w) for w in words], dtype=np.int64)
 
@@ -254,7 +253,7 @@ def map_document_shards(
     function: Callable[[kernel.Rule, int, DocumentBatch, slice], TokenResultT],
     max_shards: int | None = None,
 ) -> Iterator[TokenResultT]:
-    """``function(rule, shard, documents, rows)`` for every shard of every batch, in order."""
+    """Yield ``function(rule, shard, documents, rows)`` for every shard of every batch, in order."""
     for start, batch in iter_document_batches(documents, tokenizer.lowercase):
         with locate_decoding_errors(batch, start):
             rule = tokenizer.build_rule(batch)
@@ -262,7 +261,7 @@ def map_document_shards(
 
 
 class TokenCounter:
-    """Counts tokens as documents come, in any number of calls; the classes are 0 .. groups - 1."""
+    """Counts tokens incrementally, in any number of calls; the classes are 0 .. groups - 1."""
 
     def __init__(self, groups: int, tokenizer: Tokenizer, binary: bool = True, max_tokens: int | None = None) -> None:
         self.groups, self.tokenizer, self.binary, self.max_tokens = groups, tokenizer, binary, max_tokens
@@ -279,7 +278,7 @@ class TokenCounter:
             counter.add(part, rule, classes[rows], None if weights is None else weights[rows], self.binary)
             return len(part)
 
-        # Sums of fractions depend on their order, and the order must not depend on the number of threads.
+        # Sums of fractional weights depend on their order, which must not depend on the number of threads.
         whole = weights is None or bool((weights == np.rint(weights)).all())
         with self._raise_if_too_large():
             check_document_count(
@@ -287,7 +286,7 @@ class TokenCounter:
             )
 
     def result(self) -> tuple[Array, Array, Array, float]:
-        """The arena, the ends, the counts (tokens, classes), and by how much any count may be too small."""
+        """Arena, ends, counts (tokens, classes), and an upper bound of the error of any count."""
         with self._raise_if_too_large():
             total = self.counters.pop(0, None) or kernel.Counter(self.groups, self.max_tokens or 0)
             for shard in sorted(self.counters):
@@ -313,9 +312,9 @@ def score_documents(
     binary: bool = True,
     unknown: Array | None = None,
 ) -> Array:
-    """The sum of ``table[token]`` over the known tokens of each document: (documents, columns of the table).
+    """Sum of ``table[token]`` over the known tokens of each document, (documents, columns of the table).
 
-    ``unknown`` is the row of all tokens that are not in the index. They share a slot: ``binary`` adds it once for each
+    ``unknown`` is the row for all tokens that are not in the index. They share a slot: ``binary`` adds it once for each
     document.
     """
     rows = np.ascontiguousarray(table, dtype=np.float64)
@@ -329,7 +328,7 @@ def score_documents(
 def encode_documents(
     documents: Iterable[Document], index: TokenIndex, tokenizer: Tokenizer, *, unknown: bool = False
 ) -> tuple[Array, Array, Array]:
-    """The documents as sparse rows: ``(indptr, columns, occurrences)``; ``unknown`` adds a last column for the rest."""
+    """Encode documents as sparse rows ``(indptr, columns, occurrences)``; ``unknown`` adds a column for the rest."""
     return join_row_parts(
         map_document_shards(documents, tokenizer, lambda rule, _, part, __: index.kernel.encode(part, rule, unknown)),
         np.int32,
@@ -337,7 +336,7 @@ def encode_documents(
 
 
 def join_row_parts(parts: Iterable[tuple[Array, Array, Array]], dtype: type[np.integer]) -> tuple[Array, Array, Array]:
-    """Sparse rows ``(indptr, columns, occurrences)``, one part after the other; ``dtype`` is that of the columns."""
+    """Concatenate sparse rows ``(indptr, columns, occurrences)``; ``dtype`` is the dtype of the columns."""
     found = list(parts)
     sizes = np.concatenate([np.zeros(1, np.int64), *(np.diff(ends) for ends, _, _ in found)])
     columns = np.concatenate([np.zeros(0, dtype), *(columns for _, columns, _ in found)])
@@ -359,6 +358,6 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
     found = token_spans.iter_token_spans(token_spans.lowercase_text(text, rule), rule)
     if len(text) == len(whole):
         return list(found)
-    # Where a letter became two in lower case: the original position of each letter.
+    # A letter may become two in lower case: map each letter to its original position.
     original = [i for i, c in enumerate(whole) for _ in c.lower()]
     return [(token, original[start], original[end - 1] + 1) for token, start, end in found]

@@ -1,7 +1,7 @@
-"""Which tokens a text model uses: all it meets (within limits), those of a fixed dictionary, or hashes of them.
+"""Vocabularies of text models: all tokens (within limits), a fixed dictionary, or hashed tokens.
 
-All of them count texts into records. Which tokens are *in use* is a function of the records, so that a forgotten
-document takes its tokens with it.
+Each counts texts into records. The tokens *in use* are a function of the records, so that forgetting a document also
+removes its tokens.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from priory.bag_of_words.weight_tables import SparseTable, WeightTable, score_en
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
 
-UNKNOWN_TOKEN = "<unknown>"  # no word is spelt like this
+UNKNOWN_TOKEN = "<unknown>"  # not a possible word
 
 
 @dataclass(frozen=True)
 class Vocabulary(ABC):
-    """What is counted of a document's tokens."""
+    """Determines which tokens of a document are counted."""
 
     tokenizer: Tokenizer
 
@@ -42,14 +42,14 @@ class Vocabulary(ABC):
     def count(
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[BagCounts, ...]:
-        """The records of some documents: the counts, and whatever else is needed to know which tokens are in use."""
+        """Count documents; returns the counts, and presence counts if they are needed to select tokens."""
 
     @abstractmethod
     def select_counts(self, records: tuple[BagCounts, ...]) -> BagCounts:
         """The counts of the tokens in use."""
 
     def score(self, documents: AnyDocuments, counts: BagCounts, table: WeightTable, binary: bool) -> Array:
-        """The sum of ``table[token]`` over the tokens in use of each document: (documents, classes)."""
+        """Sum of ``table[token]`` over the tokens in use of each document, (documents, classes)."""
         if not isinstance(documents, TokenBags) and not isinstance(table, SparseTable):
             return self.score_texts(documents, counts, table, binary)
         indptr, ids, occurrences = self.encode(documents, counts)
@@ -57,25 +57,25 @@ class Vocabulary(ABC):
         return score_entries(indptr, ids, values, table)
 
     def encode(self, documents: AnyDocuments, counts: BagCounts) -> tuple[Array, Array, Array]:
-        """The documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
+        """Encode documents as sparse rows ``(indptr, tokens, occurrences)`` over the tokens in use."""
         if not isinstance(documents, TokenBags):
             return self.encode_texts(documents, counts)
         return documents.place_tokens(self.place_tokens(documents, counts))
 
     @abstractmethod
     def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
-        """`score` of texts."""
+        """Implementation of `score` for texts."""
 
     @abstractmethod
     def encode_texts(self, documents: DocumentBatch, counts: BagCounts) -> tuple[Array, Array, Array]:
-        """`encode` of texts."""
+        """Implementation of `encode` for texts."""
 
     @abstractmethod
     def place_tokens(self, bags: TokenBags, counts: BagCounts) -> Array:
-        """The row of each token of some bags among the tokens in use; -1 where it is not one of them."""
+        """The row of each token of the bags among the tokens in use; -1 if it is not in use."""
 
     def read_bags(self, documents: AnyDocuments) -> TokenBags:
-        """The documents as bags of all tokens that can matter."""
+        """Tokenise the documents, keeping all tokens that may come into use."""
         if isinstance(documents, TokenBags):
             return documents
         arena, ends, (indptr, ids, occurrences) = self.read_tokens(documents)
@@ -84,44 +84,44 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-        """The tokens of some texts, and the texts as sparse rows of them."""
+        """The tokens of texts (arena and ends), and the texts as sparse rows."""
 
     def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
-        """What is wrong with records that ``count`` is said to have returned; None if nothing is."""
+        """Describe what is wrong with records of ``count``; None if they are valid."""
         is_counted = len(records) == self.count_records(binary) and all(isinstance(r, TokenCounts) for r in records)
         return None if is_counted else "its tokens were not counted"
 
     def can_read(self, bags: TokenBags) -> bool:
-        """Whether bags can be what ``read_bags`` returned: of tokens that are spelt out, or of possible buckets."""
+        """Whether bags may come from ``read_bags``: with tokens, or with valid buckets."""
         return len(bags.ends) > 0 or not len(bags.ids)
 
     def drop_rare_tokens(self, records: tuple[BagCounts, ...]) -> tuple[BagCounts, ...]:
-        """The records with no more tokens than are kept while learning."""
+        """Limit the records to the number of tokens kept while learning."""
         return records
 
     def count_records(self, binary: bool) -> int:
-        """The number of records that ``count`` returns."""
+        """Number of records that ``count`` returns."""
         return 1
 
     def name_tokens(self, counts: BagCounts) -> list[str]:
-        """The tokens in use, spelt out."""
+        """The tokens in use, as strings."""
         return check_words_kept(counts).tokens()
 
     @property
     def grows(self) -> bool:
-        """Whether a token is in the vocabulary only while a learned document shows it."""
+        """Whether a token is in the vocabulary only while a learned document contains it."""
         return False
 
     @property
     def leaves_out_in_closed_form(self) -> bool:
-        """Whether a document that is left out changes nothing but the counts of its own tokens."""
+        """Whether leaving a document out changes only the counts of its own tokens."""
         return True
 
 
 @final
 @dataclass(frozen=True)
 class GrowingVocabulary(Vocabulary):
-    """Every token that was seen, except those in too few or too many documents, or not among the most frequent."""
+    """All learned tokens, except those in too few or too many documents, or not among the most frequent."""
 
     min_df: float = 1
     max_df: float = 1.0
@@ -140,7 +140,7 @@ class GrowingVocabulary(Vocabulary):
 
     @property
     def keeps_all_tokens(self) -> bool:
-        """Whether the tokens in use are simply those seen."""
+        """Whether all learned tokens are in use."""
         return self.min_df in (0, 1) and self.max_df == 1.0 and self.max_features is None
 
     @property
@@ -157,7 +157,7 @@ class GrowingVocabulary(Vocabulary):
     def count(
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
     ) -> tuple[TokenCounts, ...]:
-        """Occurrences do not say in how many documents a token was: if tokens are dropped, presence is counted too."""
+        """Count texts; presence is counted too if tokens are selected by document frequency."""
         kinds = (binary, True)[: self.count_records(binary)]
         if isinstance(documents, TokenBags):
             return tuple(counting.count_bags(documents, group, groups, weight, binary=kind) for kind in kinds)
@@ -180,10 +180,10 @@ class GrowingVocabulary(Vocabulary):
         return counts.derive("in use", lambda _: self._drop_tokens(*map(check_words_kept, records)), self, *records[1:])
 
     def _drop_tokens(self, counts: TokenCounts, presence: TokenCounts | None = None) -> TokenCounts:
-        """The counts of the tokens within the limits."""
+        """Select the tokens within the limits."""
         n_documents = float(counts.n.sum())
         document_frequency = counts.counts.sum(axis=1)  # (tokens,)
-        if presence is not None:  # if rare tokens were dropped while learning, not the same ones from both
+        if presence is not None:  # dropping rare tokens while learning may leave different tokens in both
             place = presence.index("whole").find_columns(counts.arena, counts.ends)
             document_frequency = np.append(presence.counts.sum(axis=1), 0.0)[place]
         low, high = (v * n_documents if isinstance(v, float) else v for v in (self.min_df, self.max_df))
@@ -216,7 +216,7 @@ class GrowingVocabulary(Vocabulary):
 @final
 @dataclass(frozen=True)
 class FixedVocabulary(Vocabulary):
-    """A dictionary declared beforehand; other tokens are ignored, or share a last slot if ``unknown``."""
+    """A declared dictionary; other tokens are ignored, or share a last slot if ``unknown``."""
 
     dictionary: tuple[str, ...] = ()
     unknown: bool = False
@@ -251,12 +251,12 @@ class FixedVocabulary(Vocabulary):
         return fault
 
     def _place_counts(self, counts: object) -> Array:
-        """Where the tokens of a record are in the dictionary, -1 if nowhere."""
+        """Positions of the tokens of a record in the dictionary, -1 if not found."""
         assert isinstance(counts, TokenCounts)
         return self._make_empty_counts(1).index("whole").find_columns(counts.arena, counts.ends)
 
     def select_counts(self, records: tuple[BagCounts, ...]) -> TokenCounts:
-        """The counts of the whole dictionary in the order it was declared, counted or not."""
+        """The counts of the whole dictionary, in the declared order, including zeros."""
         counts = check_words_kept(records[0])
         return counts.derive("in use", self._spread_counts, self)
 
@@ -288,7 +288,7 @@ def _index_dictionary(dictionary: tuple[str, ...], analyzer: str) -> TokenIndex:
 @final
 @dataclass(frozen=True)
 class HashedVocabulary(Vocabulary):
-    """Tokens hashed with a salt into a declared number of buckets: fixed memory, and no words."""
+    """Tokens hashed with a salt into a fixed number of buckets: fixed memory, and no words are stored."""
 
     buckets: int = hashing.DEFAULT_BUCKETS
     salt: int = 0
@@ -324,7 +324,7 @@ class HashedVocabulary(Vocabulary):
         return records[0]
 
     def name_tokens(self, counts: BagCounts) -> list[str]:
-        """The buckets by their numbers: the words are not kept."""
+        """Names of the buckets, because the words are not stored."""
         return [f"bucket {number}" for number in range(self.buckets)]
 
     def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
@@ -353,7 +353,7 @@ def build_vocabulary(
     buckets: int | None = None,
     salt: int = 0,
 ) -> Vocabulary:
-    """The vocabulary that these parameters of a text model declare."""
+    """Build the vocabulary declared by the parameters of a text model."""
     growing = GrowingVocabulary(tokenizer, min_df, max_df, max_features, max_tokens)
     if buckets is None and vocabulary is None:
         return growing
@@ -366,7 +366,7 @@ def build_vocabulary(
 
 @lru_cache(maxsize=64)
 def read_dictionary(tokenizer: Tokenizer, dictionary: tuple[str, ...]) -> tuple[str, ...]:
-    """The dictionary as texts are read: in lower case, or stemmed, if they are. Each token once.
+    """Normalise a dictionary like texts (lower case, stems), without duplicates.
 
     >>> read_dictionary(Tokenizer(), ("John", "Mary", "money"))
     ('john', 'mary', 'money')
@@ -375,7 +375,7 @@ def read_dictionary(tokenizer: Tokenizer, dictionary: tuple[str, ...]) -> tuple[
 
 
 def find_unmatched_entries(tokenizer: Tokenizer, dictionary: tuple[str, ...]) -> list[str]:
-    """The entries of a dictionary that no text can match: the tokenizer never makes such a token.
+    """The entries of a dictionary that cannot match, because the tokenizer never produces such a token.
 
     >>> find_unmatched_entries(Tokenizer(), ("money", "a", "e-mail"))
     ['a', 'e-mail']
@@ -384,19 +384,19 @@ def find_unmatched_entries(tokenizer: Tokenizer, dictionary: tuple[str, ...]) ->
 
 
 def _read_entry(tokenizer: Tokenizer, entry: str) -> str:
-    """The token that an entry is as a whole; otherwise the entry as it is."""
+    """The token that the whole entry becomes; the entry itself if it is not a single token."""
     token = _find_whole_token(tokenizer, entry) if isinstance(entry, str) else None
     return entry if token is None else token
 
 
 def _find_whole_token(tokenizer: Tokenizer, entry: str) -> str | None:
-    """The token that stands for the whole of a text."""
+    """The token that spans a whole text, or None."""
     spans = reading.find_token_spans(entry, tokenizer)
     return next((token for token, start, end in spans if (start, end) == (0, len(entry))), None)
 
 
 def check_words_kept(counts: BagCounts) -> TokenCounts:
-    """The counts, if their words are kept."""
+    """Return the counts, or raise StaleModelError if words are not stored."""
     if not isinstance(counts, TokenCounts):
         raise StaleModelError("a hashed model keeps no words; leave out buckets to have them.")
     return counts

@@ -1,7 +1,7 @@
-"""Tables of a number for every token and class, computed cell by cell from counts.
+"""Tables of weights (tokens, classes), computed cell by cell from counts.
 
-Where counts are sparse, the cells without a count are all alike but for their class, or for their token. So a table is
-what those cells have, and something of their own in the cells that have a count.
+If counts are sparse, the weight of a cell with count zero depends only on its class, or only on its token. So a table
+is stored as these weights, plus a sparse correction for the cells with a positive count.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparseTable:
-    """(tokens, classes): ``by_class[c] + by_token[w]``, and what the cells in ``own`` have besides."""
+    """A table (tokens, classes): ``shown[w] * (by_class[c] + by_token[w])``, plus the sparse matrix ``own``."""
 
     own: csr_array
     by_class: Array  # (classes,)
     by_token: Array  # (tokens,)
-    shown: Array  # (tokens,): zero for the tokens that have nothing but zeros, else one
+    shown: Array  # (tokens,): 0 for tokens without counts, else 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -40,7 +40,7 @@ class SparseTable:
         return replace(self, by_class=self.by_class + by_class)
 
     def take_rows(self, tokens: Array) -> Array:
-        """(some tokens, classes): the numbers of some tokens."""
+        """Weights of some tokens, (some tokens, classes)."""
         check_dense_size(len(tokens), len(self.by_class))
         empty = self.by_class + self.by_token[tokens, None]
         return np.asarray(self.own[tokens].toarray() + self.shown[tokens, None] * empty)
@@ -51,14 +51,14 @@ class SparseTable:
         return np.asarray(self.own.sum(axis=0) + self.shown.sum() * self.by_class + self.shown @ self.by_token)
 
     def multiply_rows(self, rows: csr_array) -> Array:
-        """(rows, classes): the product of sparse rows (rows, tokens) with the table."""
+        """Product of sparse rows (rows, tokens) with the table, (rows, classes)."""
         product: Array = (rows @ self.own).toarray()
         product += np.outer(rows @ self.shown, self.by_class)
         product += (rows @ (self.shown * self.by_token))[:, None]
         return product
 
     def measure_spread(self) -> Array:
-        """(tokens,): how far the numbers of each token are apart, as if its lowest class had no count of it."""
+        """Range of the weights of each token, (tokens,), assuming that its lowest class has count zero."""
         highest = np.full(len(self), self.by_class.max(initial=-np.inf))
         token = np.repeat(np.arange(len(self)), np.diff(self.own.indptr))
         np.maximum.at(highest, token, self.own.data + self.by_class[self.own.indices])
@@ -69,16 +69,17 @@ WeightTable = Array | SparseTable  # (tokens, classes)
 
 
 def map_by_class(counts: CountTable, function: Callable[..., Array], *by_class: Array) -> WeightTable:
-    """``function(count, *by_class)`` of every cell; ``by_class`` are numbers of each class."""
+    """Apply ``function(count, *by_class)`` to every cell; ``by_class`` are arrays (classes,)."""
     if not isinstance(counts, SparseCounts):
         return function(counts, *by_class)
     empty = np.broadcast_to(function(np.zeros(counts.n_classes), *by_class), counts.n_classes)
+    # (entries,): the difference from a count of zero
     own = function(counts.values, *(numbers[counts.classes] for numbers in by_class)) - empty[counts.classes]
     return _make_table(counts, own, empty, np.zeros(len(counts)))
 
 
 def map_by_token(counts: CountTable, function: Callable[..., Array], by_token: Array) -> WeightTable:
-    """``function(count, by_token)`` of every cell; ``by_token`` is a number of each token."""
+    """Apply ``function(count, by_token)`` to every cell; ``by_token`` is (tokens,)."""
     if not isinstance(counts, SparseCounts):
         return function(counts, by_token[:, None])
     empty, tokens = function(np.zeros(len(counts)), by_token), counts.tokens
@@ -92,7 +93,7 @@ def _make_table(counts: SparseCounts, own: Array, by_class: Array, by_token: Arr
 
 
 def silence_tokens(table: WeightTable, counts: CountTable) -> WeightTable:
-    """The table with zeros for the tokens that no class has a count of."""
+    """Set the weights of tokens without counts to zero."""
     shown = np.asarray(counts.any(axis=1))
     if isinstance(table, SparseTable):
         return replace(table, shown=shown.astype(float))
@@ -100,19 +101,19 @@ def silence_tokens(table: WeightTable, counts: CountTable) -> WeightTable:
 
 
 def score_entries(ends: Array, tokens: Array, values: Array, table: WeightTable) -> Array:
-    """(rows, classes): the product of sparse rows of tokens with a table (tokens, classes)."""
+    """Product of sparse rows of tokens with a table (tokens, classes): (rows, classes)."""
     if not isinstance(table, SparseTable):
         return multiply_entries(ends, tokens, values, table)
     return table.multiply_rows(make_csr((values, tokens, ends), (len(ends) - 1, len(table))))
 
 
 def take_token_rows(table: WeightTable, tokens: Array) -> Array:
-    """(some tokens, classes): the numbers of some tokens."""
+    """Weights of some tokens, (some tokens, classes)."""
     return table.take_rows(tokens) if isinstance(table, SparseTable) else np.asarray(table[tokens])
 
 
 def measure_spread(table: WeightTable) -> Array:
-    """(tokens,): how far the numbers of each token are apart."""
+    """Range of the weights of each token, (tokens,)."""
     if isinstance(table, SparseTable):
         return table.measure_spread()
     with np.errstate(invalid="ignore"):

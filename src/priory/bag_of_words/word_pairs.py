@@ -1,4 +1,4 @@
-"""Pairs of neighbouring words, hashed: what a refinement can weigh besides the words themselves."""
+"""Hashed pairs of neighbouring words, as additional features of a refinement."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ PAIR_SALT = 0
 
 
 def has_word_pairs(tokenizer: Tokenizer) -> bool:
-    """Whether tokens are single words, so that pairs of them would be new."""
+    """Whether tokens are single words, so that pairs are additional features."""
     return tokenizer.analyzer == "word" and tokenizer.ngram_range == (1, 1)
 
 
 def make_pair_hasher(tokenizer: Tokenizer) -> SingleTextHasher:
-    """What lists the buckets of the pairs of one document at a time."""
+    """Make a hasher for the pairs of single documents."""
     return SingleTextHasher(replace(tokenizer, ngram_range=(2, 2)), PAIR_BUCKETS, PAIR_SALT)
 
 
 def read_word_pairs(documents: DocumentBatch, tokenizer: Tokenizer) -> TokenBags:
-    """The documents as bags of the buckets of their pairs of words."""
+    """Hash the pairs of words of each document."""
     pairs = replace(tokenizer, ngram_range=(2, 2))
     indptr, buckets, occurrences = hashing.encode_hashed_documents(documents, pairs, PAIR_BUCKETS, PAIR_SALT)
     rows = indptr.astype(np.int64), buckets.astype(np.int64), occurrences
@@ -35,7 +35,7 @@ def read_word_pairs(documents: DocumentBatch, tokenizer: Tokenizer) -> TokenBags
 
 
 def read_kept_bags(vocabulary: Vocabulary, documents: AnyDocuments, with_pairs: bool) -> TokenBags:
-    """Documents as a sample of rows keeps them: bags of tokens, with their pairs if tokens are words."""
+    """Tokenise documents for a sample of rows, with their pairs if tokens are words."""
     bags = vocabulary.read_bags(documents)
     if isinstance(documents, TokenBags) or not with_pairs or not has_word_pairs(vocabulary.tokenizer):
         return bags
@@ -43,7 +43,7 @@ def read_kept_bags(vocabulary: Vocabulary, documents: AnyDocuments, with_pairs: 
 
 
 def take_word_pairs(documents: AnyDocuments, tokenizer: Tokenizer) -> TokenBags:
-    """The pairs that were read with the documents, or those that are read now; none if they were not kept."""
+    """The pairs of documents: stored with tokenised ones, otherwise read now; empty if they were not stored."""
     if not isinstance(documents, TokenBags):
         return read_word_pairs(documents, tokenizer)
     return documents.without_tokens() if documents.pairs is None else documents.pairs

@@ -1,1 +1,1 @@
-"""The foundation: statistics that add and subtract, log-space arithmetic, and multithreaded counting in shards."""
+"""Foundations: statistics that add and subtract, log-space arithmetic, and multithreaded counting in shards."""

@@ -95,7 +95,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
-    """A method that changes its object completely or, if it raises, not at all; one such call at a time."""
+    """Decorate a method so that it changes its object completely or, if it raises, not at all; calls are serialised."""
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
@@ -104,6 +104,7 @@ def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
             draft = object.__new__(type(instance))
             vars(draft).update(vars(instance))
             result: Any = method(draft, *args[1:], **kwargs)  # type: ignore[arg-type]  # the rest of P.args
+            # a single assignment, so that other threads see the old state or the new one
             instance.__dict__ = draft.__dict__
         return instance if result is draft else result
 

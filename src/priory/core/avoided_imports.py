@@ -1,6 +1,6 @@
-"""Libraries that this process does without, or imports late: importing them takes longer than what it was started for.
+"""Lazy or skipped imports, for commands that finish faster than the import.
 
-Only the command line avoids any: it knows that nobody else uses its process.
+Only the command line uses this, because no other code shares its process.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _avoided: set[str] = set()
 
 
 def avoid_import(library: str) -> None:
-    """Do without a library where there is another way."""
+    """Use alternatives to a library where they exist, in this process."""
     _avoided.add(library)
 
 
 def is_avoided(library: str) -> bool:
-    """Whether this process does without a library."""
+    """Whether `avoid_import` was called for a library."""
     return library in _avoided
 
 
 class ImportBlocker:
-    """Lets a library seem not to be installed, to others that import it just in case, as pyarrow does pandas."""
+    """Makes a library look uninstalled to code that imports it optionally, as pyarrow imports pandas."""
 
     def __init__(self, library: str) -> None:
         self.library = library
@@ -36,18 +36,18 @@ class ImportBlocker:
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
-        """Refuse to find the library; what Python asks before it looks for a module."""
+        """Raise ModuleNotFoundError for the library; Python calls this before it searches for a module."""
         if name == self.library:
             raise ModuleNotFoundError(f"{name} is not needed here", name=name)
 
 
 class LateModule(ModuleType):
-    """Stands for a library until something in it is used; many answers to a row use none of it."""
+    """Placeholder that imports a library on first use; many single-row predictions never use it."""
 
-    _lock = RLock()  # a thread that comes second waits for the one that imports
+    _lock = RLock()  # a second thread waits for the import
 
     def install(self) -> None:
-        """Stand for the library, if it is not imported already."""
+        """Register the placeholder, unless the library is already imported."""
         sys.modules.setdefault(self.__name__, self)
 
     def __getattr__(self, name: str) -> Any:

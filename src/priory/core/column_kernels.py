@@ -29,11 +29,11 @@ from priory.errors import DataError, ModelTooLargeError
 
 EXACT_KERNEL_DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32))
 MIN_CELLS_PER_THREAD = 1 << 16
-MAX_ROWS_PER_SUM = 1 << 26  # the kernel carries its limbs after so many rows at the latest
+MAX_ROWS_PER_SUM = 1 << 26  # limbs may overflow with more rows before carries are propagated
 MAX_DISTINCT_WEIGHTS, MAX_WEIGHT_SAMPLE = 16, 1024
-MAX_CLASSES_TO_COUNT_AS_MET = 64  # with more, a table of the values met so far takes longer to grow than to make once
-MAX_COUNTS_UNCHECKED = 1 << 24  # values x classes: the system is not asked about less
-TABLES_OF_COUNTS = 3  # the counts, and what is computed from them at the same time
+MAX_CLASSES_TO_COUNT_AS_MET = 64  # with more, growing a table of counts is slower than sorting the values first
+MAX_COUNTS_UNCHECKED = 1 << 24  # values x classes: smaller tables are not checked against the memory limit
+TABLES_OF_COUNTS = 3  # the counts and two temporary tables
 
 
 def sum_by_class(
@@ -55,7 +55,7 @@ def sum_by_class(
 class ExactColumnSums(NamedTuple):
     """Sums over the cells of each class and column that are not missing."""
 
-    n: Array  # the weight of the cells, rounded
+    n: Array  # (classes, columns): the weight of the cells, rounded
     weight: ExactSums
     first: ExactSums
     second: ExactSums
@@ -69,9 +69,9 @@ def sum_exactly(
     transform: Callable[[Array], Array] | None = None,
     squares: bool = False,
 ) -> ExactColumnSums:
-    """Return count, sum and (if wanted) sum of squares of ``transform(x)`` per class and column.
+    """Return count, sum and (optionally) sum of squares of ``transform(x)`` per class and column.
 
-    The sums are exact, so it does not matter how the rows are split. An infinite cell raises DataError.
+    The sums are exact, so they do not depend on how the rows are split. An infinite cell raises DataError.
     """
     if weight is not None and (found := _find_few_weights(weight)) is not None:
         return _sum_by_weight(x, group, found, groups, transform, squares)
@@ -85,7 +85,7 @@ def sum_exactly(
         found = [ExactSums(limbs.reshape(*n.shape, -1), base) for limbs, base in sums]
         if w is None:
             return [ExactSums.from_floats(n), *found]
-        weights = np.where(np.isnan(block), np.nan, w[:, None])  # of the cells that are not missing
+        weights = np.where(np.isnan(block), np.nan, w[:, None])  # a missing cell has no weight
         _, (limbs, base), _ = exact_kernel.sum_powers(weights, group[part], None, groups, False)
         return [ExactSums(limbs.reshape(*n.shape, -1), base), *found]
 
@@ -101,7 +101,7 @@ def sum_exactly(
 
 
 def _split_evenly(shape: tuple[int, ...]) -> list[slice]:
-    """One part of the rows for each thread, if they are worth a thread, and no more rows than may be added at once."""
+    """Split the rows evenly over the threads, with a minimum of cells and a maximum of rows per part."""
     rows, columns = shape
     parts = max(min(sharding.choose_threads(), rows * columns // MIN_CELLS_PER_THREAD), -(-rows // MAX_ROWS_PER_SUM), 1)
     ends = [rows * k // parts for k in range(parts + 1)]
@@ -109,10 +109,11 @@ def _split_evenly(shape: tuple[int, ...]) -> list[slice]:
 
 
 def _find_few_weights(weight: Array) -> tuple[Array, Array] | None:
-    """The distinct weights and the number of each row's weight among them; None if there are more than a few."""
+    """The distinct weights, and the index of each row's weight among them; None if there are more than a few."""
     values = np.unique(weight[:MAX_WEIGHT_SAMPLE])
     if len(values) > MAX_DISTINCT_WEIGHTS or 2 * len(values) > len(weight):
         return None
+    # a weight beyond the sample is detected by comparing with what its index stands for
     index = np.minimum(np.searchsorted(values, weight), len(values) - 1)
     return (values, index) if np.array_equal(values[index], weight) else None
 
@@ -125,12 +126,14 @@ def _sum_by_weight(
     transform: Callable[[Array], Array] | None,
     squares: bool,
 ) -> ExactColumnSums:
-    """Sums of rows that have one of a few weights: each class and weight as a class of its own, multiplied once."""
+    """Sum rows with few distinct weights: treat each class and weight as a class, then multiply by the weights."""
     values, index = weights
+    # (rows,): the combined class, weight by weight
     apart = (index * groups + group).astype(np.int32)
     sums = sum_exactly(x, apart, None, groups * len(values), transform, squares)
 
     def add_up(sums: ExactSums) -> ExactSums:
+        # (weights, classes, columns), summed over the weights
         cells = sums.reshape((len(values), groups, x.shape[1]))
         first, *rest = (cells[k].multiply_exactly(w) for k, w in enumerate(values))
         return sum(rest, start=first)
@@ -162,22 +165,23 @@ def count_values(x: Array, group: Array, weight: Array | None, groups: int, bits
         return kernel.value_counts(column, group, take_weights(weight, slice(None)), groups, bits)
 
     columns = range(x.shape[1])
-    if _find_excess_memory(x.size, groups) is not None:  # if all values differed
+    if _find_excess_memory(x.size, groups) is not None:  # the worst case: all values differ
         check_count_memory(sum(len(np.unique(round_to_bits(x[:, j], bits))) for j in columns), groups)
     return list(map(count, columns) if len(x) < ROWS_PER_SHARD else map_threads(count, columns))
 
 
 def _count_sorted_values(column: Array, group: Array, weight: Array | None, groups: int) -> tuple[Array, Array]:
-    """The distinct values of a column, and their counts (classes, values) in an array that never has to grow."""
+    """The distinct values of a column and their counts (classes, values), by sorting the values first."""
     present = np.flatnonzero(~np.isnan(column))
     values, place = np.unique(column[present], return_inverse=True)
+    # flat index into (classes, values)
     cell = group[present].astype(np.int64) * len(values) + place
     counts = np.bincount(cell, None if weight is None else weight[present], minlength=groups * len(values))
     return values, counts.astype(float, copy=False).reshape(groups, len(values))
 
 
 def check_count_memory(values: int, classes: int) -> None:
-    """Raise an error if a count of each value of all columns in each class would not fit into memory."""
+    """Raise ModelTooLargeError if counts of this number of values in each class do not fit into memory."""
     excess = _find_excess_memory(values, classes)
     if excess is not None:
         needed, available = excess
@@ -189,7 +193,7 @@ def check_count_memory(values: int, classes: int) -> None:
 
 
 def _find_excess_memory(values: int, classes: int) -> tuple[int, int] | None:
-    """The memory that counts need and that there is, if they need more; None if they fit."""
+    """The memory needed and the memory available, in bytes, if counts do not fit; otherwise None."""
     if values * classes <= MAX_COUNTS_UNCHECKED:
         return None
     needed, available = TABLES_OF_COUNTS * 8 * values * classes, find_memory_limit()
@@ -240,10 +244,10 @@ def score_student_mixture(
     constant: Array,
     inclusion: Array,
 ) -> Array:
-    """Return (rows, classes) Student-t log densities, each column counting with the probability that it matters.
+    """Return (rows, classes) log densities of a mixture of class-specific and pooled Student-t densities.
 
-    The last row of every parameter table describes all classes together. A column contributes the log of
-    ``inclusion * p(x | class) + (1 - inclusion) * p(x)``, minus the term ``log p(x)`` that all classes share.
+    The last row of every parameter table is for all classes pooled. A column contributes the log of
+    ``inclusion * p(x | class) + (1 - inclusion) * p(x)``, minus ``log p(x)``, which is the same for all classes.
     """
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, power, constant, inclusion)]
     return score_shards(lambda part: kernel.student_mixture(take_float_rows(x, part), *tables), len(x), len(centre) - 1)
@@ -266,5 +270,5 @@ def assign_single_class(rows: int) -> Array:
 
 
 def _column_offsets(widths: Array) -> Array:
-    """Return where the values of each column start when all columns share one axis, and the total width."""
+    """Return the offset of each column when the values of all columns share one axis, and the total width."""
     return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Hashes that are the same on every machine: of a record, and of many numbers at once."""
+"""Hashes that are the same on every machine, for records and for arrays of numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 
 from priory.core.typing import Array
 
-MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # odd, with about as many ones as zeros
+# odd multipliers with about as many ones as zeros
+MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 HALF = np.uint64(32)
 WORD_MASK = (1 << 64) - 1
 
 
 def hash_content(value: object) -> str:
-    """Sixteen hexadecimal digits that depend on every number and string in a tree of dataclasses, tuples and arrays.
+    """Hash a tree of dataclasses, tuples and arrays to sixteen hexadecimal digits.
 
     >>> hash_content((1, np.array([2.0]))) == hash_content((1, np.array([2.0])))
     True
@@ -25,6 +26,7 @@ def hash_content(value: object) -> str:
     """
     digest = blake2b(digest_size=8)
     for piece in _iter_pieces(value):
+        # with lengths, so that pieces cannot be shifted across their boundary
         digest.update(len(piece).to_bytes(8, "little"))
         digest.update(piece)
     return digest.hexdigest()
@@ -47,7 +49,7 @@ def _iter_pieces(value: object) -> Iterator[bytes]:
 
 
 def scramble_bits(x: Array) -> Array:
-    """Numbers of 64 bits, of which each bit depends on all bits of what was given."""
+    """Mix 64-bit numbers so that every bit of the result depends on every bit of the input."""
     mixed = (x ^ (x >> HALF)) * MIX_ONE
     mixed ^= mixed >> HALF
     mixed *= MIX_TWO
@@ -56,7 +58,7 @@ def scramble_bits(x: Array) -> Array:
 
 
 def scramble_number(x: int) -> int:
-    """`scramble_bits` of one number.
+    """Apply `scramble_bits` to one Python integer.
 
     >>> scramble_number(5) == int(scramble_bits(np.array([5], dtype=np.uint64))[0])
     True

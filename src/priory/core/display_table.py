@@ -1,7 +1,7 @@
-"""A table to be read by people: as text, as HTML, as a data frame.
+"""Tables for output: as text, as HTML, or as a data frame.
 
-The HTML uses classes and no inline styles, so that a page with a strict content security policy can show it with a
-style sheet of its own; `STYLE_SHEET` is one, and notebooks get it with every table.
+The HTML uses classes and no inline styles, so that a page with a strict content security policy can show it with its
+own style sheet; `STYLE_SHEET` is the default one, which notebooks get with every table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_CELL_WIDTH = 40  # characters
-SHADES = 5  # of the marks in a text, from the faintest to the strongest
+SHADES = 5  # of the highlighted words in a text
 
 STYLE_SHEET = (
     ".priory caption{caption-side:top;text-align:left;font-weight:600}"
@@ -40,7 +40,7 @@ class EstimateTable(NamedTuple):
     An estimate from counts is ``(counts + virtual) / (n + all_virtual)``, with virtual examples.
     """
 
-    values: Sequence[object]  # or the names of the parameters
+    values: Sequence[object]  # the values, or the names of the parameters
     estimates: Array
     counts: Array | None = None
     virtual: Array | None = None
@@ -51,7 +51,7 @@ class EstimateTable(NamedTuple):
 
 @dataclass(frozen=True)
 class DisplayTable:
-    """A title, the names of the columns, and rows of cells: texts, numbers, or None for an empty cell.
+    """A title, column names, and rows of cells: strings, numbers, or None for an empty cell.
 
     >>> print(DisplayTable("candies", ("kind", "share"), (("lime", 0.25), ("cherry", 0.75))))
     candies
@@ -94,7 +94,7 @@ class DisplayTable:
         return f'<table class="priory">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}'
 
     def to_frame(self) -> pd.DataFrame:
-        """The cells as they are, in a data frame."""
+        """The cells, unformatted, as a data frame."""
         return import_pandas().DataFrame(list(self.rows), columns=list(self.columns))
 
     def _find_numeric_columns(self) -> list[bool]:
@@ -102,12 +102,12 @@ class DisplayTable:
 
 
 def join_html(tables: Sequence[DisplayTable]) -> str:
-    """Several tables with one style sheet."""
+    """Several tables as HTML, with one style sheet."""
     return f"<style>{STYLE_SHEET}</style>" + "".join(table.to_html() for table in tables)
 
 
 def format_cell(value: object) -> str:
-    """A cell as text of bounded length, with control characters escaped.
+    """Format a cell as text of bounded length, with control characters escaped.
 
     >>> format_cell("a\\x1b[31m"), format_cell(None), format_cell(2.0), format_cell(0.123456789)
     ('a\\\\x1b[31m', '', '2', '0.1235')
@@ -121,7 +121,7 @@ def format_cell(value: object) -> str:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Words as a list in a sentence.
+    """Join words as in a sentence.
 
     >>> join_words(["tempering"]), join_words(["tempering", "structure", "refinement"])
     ('tempering', 'tempering, structure and refinement')
@@ -131,7 +131,7 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def import_pandas() -> ModuleType:
-    """The module pandas; an error says what to install."""
+    """Import pandas, or raise an error with the command that installs it."""
     try:
         import pandas as pd
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The messages of other libraries, for people."""
+"""Shorten other libraries' error messages to one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MAX_MESSAGE_LENGTH = 400
 
 
 def shorten_message(error: Exception) -> str:
-    """The message of another library on one line, without the whole array that scikit-learn prints."""
+    """The message of an error on one line, without the array that scikit-learn prints."""
     text = re.sub(r":\s*array=.*?\.\s+Reshape", ". Reshape", str(error), flags=re.DOTALL)
     line = " ".join(text.split()) or type(error).__name__
     return line if len(line) <= MAX_MESSAGE_LENGTH else f"{line[: MAX_MESSAGE_LENGTH // 2]} ... {line[-100:]}"

@@ -1,12 +1,12 @@
-"""Exact sums of products of columns, ``Σ w z z'``: what regressions and multivariate Gaussians learn.
+"""Exact sums of products of columns, ``Σ w z z'``: the statistics of regressions and multivariate Gaussians.
 
-A cell is cut into digits of 23 bits in a unit of its column, and one product of matrices sums all pairs of digits of a
-block of rows. That is exact, in whatever order and with whatever instructions BLAS adds: a digit is a whole number of
-at most 2^22, so a product of two is at most 2^44, and no sum over 512 rows exceeds 2^53, up to which doubles are exact
-whole numbers. Sums of blocks are added as 64-bit integers. A row with a cell that does not fit the digits of its column
-(too large, or with bits below the last digit) is left out there, and multiplied in integers.
+A cell is split into digits of 23 bits in a unit of its column, and one matrix product sums all pairs of digits of a
+block of rows. This is exact, for any order of additions and any instructions that BLAS uses: a digit is an integer of
+at most 2^22, so the product of two is at most 2^44, and no sum over 512 rows exceeds 2^53, up to which doubles are
+exact integers. The sums of blocks are added as 64-bit integers. A row with a cell that does not fit the digits of its
+column (too large, or with bits below the last digit) is left out of the matrix product, and multiplied in integers.
 
-How the digits are chosen decides how fast this is, never what comes out.
+The choice of digits affects only the speed, never the result.
 
 >>> z = np.array([[1.0, 1e200], [1.0, 1e-200], [1.0, -1e200]])
 >>> sums = sum_products(z)  # of the pairs (0, 0), (0, 1) and (1, 1)
@@ -32,12 +32,12 @@ from priory.core.sharding import map_threads, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError
 
-PRODUCT_BLOCK_ROWS = 512  # times 2^44, the largest product of two digits, is 2^53
+PRODUCT_BLOCK_ROWS = 512  # 512 times 2^44, the largest product of two digits, is 2^53
 MAX_PRODUCTS_IN_INTEGERS = 100_000  # fewer products than this are faster without a layout
 MIN_ROWS_PER_WEIGHT = 512  # where weights repeat this often, rows of equal weight are summed first
-MAX_UNSCALED_EXPONENT = 300  # columns of the size of 2**300 or 2**-300 and beyond get a unit: their squares need one
-MAX_SCALE_EXPONENT = 1000  # units and their inverses are ordinary doubles
-LIMBS_OF_PRODUCT, LIMBS_OF_WEIGHTED_PRODUCT = 7, 10  # with one for the carry
+MAX_UNSCALED_EXPONENT = 300  # columns of size above 2**300 or below 2**-300 get a unit, because of their squares
+MAX_SCALE_EXPONENT = 1000  # so that units and their inverses are normal doubles
+LIMBS_OF_PRODUCT, LIMBS_OF_WEIGHTED_PRODUCT = 7, 10  # including one limb for the carry
 
 
 @lru_cache(maxsize=16)
@@ -49,7 +49,7 @@ def list_pairs(columns: int) -> tuple[Array, Array]:
 
 
 def count_pairs(columns: int) -> int:
-    """How many pairs of columns there are.
+    """Number of pairs of columns ``i <= j``.
 
     >>> count_pairs(3)
     6
@@ -59,7 +59,7 @@ def count_pairs(columns: int) -> int:
 
 @lru_cache(maxsize=16)
 def index_pairs(columns: int) -> Array:
-    """(columns, columns): where the sum of each pair of columns is kept.
+    """Position of each pair of columns in the order of `list_pairs`, (columns, columns).
 
     >>> index_pairs(3).tolist()
     [[0, 1, 2], [1, 3, 4], [2, 4, 5]]
@@ -72,13 +72,13 @@ def index_pairs(columns: int) -> Array:
 
 
 def sum_products(z: Array, weight: Array | None = None) -> ExactSums:
-    """The exact sums of ``w z[i] z[j]`` over the rows of ``z`` (rows, columns), for all pairs of columns."""
+    """Exact sums (pairs,) of ``w z[i] z[j]`` over the rows of ``z`` (rows, columns), for all pairs of columns."""
     z = np.ascontiguousarray(z, dtype=np.float64)
     return sum_products_of_rows(lambda part: z[part], len(z), z.shape[1], weight)
 
 
 def sum_products_of_rows(take_rows: TakeRows, rows: int, columns: int, weight: Array | None = None) -> ExactSums:
-    """`sum_products` of rows that are made block by block: ``take_rows(part)`` returns those of a slice."""
+    """`sum_products` of rows that are produced block by block: ``take_rows(part)`` returns the rows of a slice."""
     if weight is not None:
         return _sum_weighted(take_rows, rows, columns, np.ascontiguousarray(weight, dtype=np.float64))
     if rows * count_pairs(columns) <= MAX_PRODUCTS_IN_INTEGERS or kernel.flushes_denormals():
@@ -92,7 +92,7 @@ def _sum_shards(sum_shard: Callable[[slice], ExactSums], rows: int) -> ExactSums
 
 
 def _sum_weighted(take_rows: TakeRows, rows: int, columns: int, weight: Array) -> ExactSums:
-    """Where few weights repeat often, the sums of the rows of each weight times the weight; otherwise in integers."""
+    """Sum rows of equal weight first and multiply by the weight, if few weights repeat often; else use integers."""
     values, times = np.unique(weight, return_counts=True)
     if len(values) * MIN_ROWS_PER_WEIGHT > rows:
         return _sum_shards(lambda part: sum_in_integers(take_rows(part), weight[part]), rows)
@@ -104,14 +104,15 @@ def _sum_weighted(take_rows: TakeRows, rows: int, columns: int, weight: Array) -
 
 
 def pick_rows(take_rows: TakeRows, index: Array) -> TakeRows:
-    """The rows of these numbers."""
+    """A function like ``take_rows`` that returns only the rows of ``index``."""
     return lambda part: take_rows(index[part])
 
 
 def sum_products_by_class(
     take_rows: TakeRows, group: Array, groups: int, columns: int, weight: Array | None = None
 ) -> ExactSums:
-    """The sums of products of the rows of each class: (groups, pairs)."""
+    """Exact sums of products of the rows of each class, (groups, pairs)."""
+    # sorted by class, so that the rows of class c are order[bounds[c]:bounds[c + 1]]
     order = np.argsort(group, kind="stable")
     bounds = np.searchsorted(group[order], np.arange(groups + 1))
     classes = [order[start:stop] for start, stop in pairwise(bounds.tolist())]
@@ -126,19 +127,19 @@ def sum_products_by_class(
 
 
 def stack_sums(sums: Sequence[ExactSums]) -> ExactSums:
-    """Arrays of sums of one shape as one array, along a new first axis."""
+    """Stack arrays of sums of equal shape along a new first axis."""
     limbs, base = _align_windows(sums)
     return ExactSums.from_limbs(np.stack(limbs), base)
 
 
 def join_sums(sums: Sequence[ExactSums]) -> ExactSums:
-    """Arrays of sums as one array, along their last axis."""
+    """Concatenate arrays of sums along their last axis."""
     limbs, base = _align_windows(sums)
     return ExactSums.from_limbs(np.concatenate(limbs, axis=-2), base)
 
 
 def _align_windows(sums: Sequence[ExactSums]) -> tuple[list[Array], int]:
-    """The limbs of each array in one window that holds all of them, and its base."""
+    """The limbs of all arrays in a common window, and the base of the window."""
     windows = [s for s in sums if s.limbs.shape[-1]]
     base = min((s.base for s in windows), default=0)
     top = max((s.base + s.limbs.shape[-1] for s in windows), default=0)
@@ -150,7 +151,7 @@ def _align_windows(sums: Sequence[ExactSums]) -> tuple[list[Array], int]:
 
 
 def transform_products(sums: ExactSums, index: Array, factor: Array) -> ExactSums:
-    """The exact sums of products of new columns, each a sum of up to three multiples of old ones.
+    """Exact sums of products of new columns, each a linear combination of up to three old ones.
 
     New column i is the sum of ``factor[i, a]`` times column ``index[i, a]``; both arrays are (new columns, 3).
 
@@ -165,11 +166,12 @@ def transform_products(sums: ExactSums, index: Array, factor: Array) -> ExactSum
 
 
 def move_columns(sums: ExactSums, step: Array, missing_flags: Iterable[tuple[int, int]] = ()) -> ExactSums:
-    """The exact products of the same rows with ``step`` (columns,) added to every cell; the first column is all ones.
+    """Exact sums of products after adding ``step`` (columns,) to every cell; the first column is all ones.
 
-    ``missing_flags`` are columns whose cells are zero where they are missing, and stay so, each with the column that is
-    one there.
+    ``missing_flags`` lists columns in which missing cells are zero and stay zero, each with the indicator column of its
+    missing cells.
     """
+    # new column = 1 * column + step * ones (column 0) - step * indicator of missing cells
     index, factor = np.zeros((len(step), 3), dtype=np.int64), np.zeros((len(step), 3))
     index[:, 0], factor[:, 0], factor[:, 1] = np.arange(len(step)), 1.0, step
     for column, flag in missing_flags:
@@ -178,7 +180,7 @@ def move_columns(sums: ExactSums, step: Array, missing_flags: Iterable[tuple[int
 
 
 def choose_units(n: ExactSums, squares: ExactSums) -> Array:
-    """A power of two for each column: one, unless its square would overflow or vanish, and then of the column's size.
+    """A power of two for each column: 1, or near the size of the column if its squares would overflow or underflow.
 
     ``n`` has the weight of the rows, (), and ``squares`` the sums of squares, (columns,).
     """
@@ -189,9 +191,9 @@ def choose_units(n: ExactSums, squares: ExactSums) -> Array:
 
 
 def divide_integers(numerator: Array, denominator: Array, exponent: ArrayLike = 0) -> Array:
-    """The doubles nearest to ``numerator / denominator * 2 ** exponent``, of arrays of Python integers.
+    """Correctly rounded ``numerator / denominator * 2 ** exponent`` for arrays of Python integers.
 
-    The quotient is NaN for a denominator of zero, and infinite where it is beyond the largest double.
+    The quotient is NaN for a denominator of zero, and infinite if it is beyond the largest double.
     """
     divide = np.frompyfunc(_divide_integers, 3, 1)
     return np.asarray(divide(numerator, denominator, np.asarray(exponent, dtype=object)), dtype=np.float64)
@@ -211,7 +213,7 @@ def _divide_integers(numerator: int, denominator: int, exponent: int) -> float:
 
 
 def sum_in_integers(z: Array, weight: Array | None = None) -> ExactSums:
-    """The sums of products of any finite numbers, a few nanoseconds a product."""
+    """Sums of products of any finite numbers, in integer arithmetic; a few nanoseconds per product."""
     finite, low, high = kernel.find_limb_range(z)
     if not finite:
         row, column = (int(i) for i in np.argwhere(~np.isfinite(z))[0])
@@ -230,7 +232,7 @@ def sum_in_integers(z: Array, weight: Array | None = None) -> ExactSums:
 
 
 def _sum_shard(take_rows: TakeRows, part: slice, columns: int) -> ExactSums:
-    """The sums of one shard: of digits block by block, and of the rows that do not fit in integers."""
+    """The sums of one shard: by digits block by block, and in integers for the rows that do not fit."""
     layout = choose_layout(take_rows, part)
     width = len(layout.digit_column)
     digits, sums, others = np.empty((PRODUCT_BLOCK_ROWS, width)), np.zeros((width, width), dtype=np.int64), []
@@ -238,6 +240,7 @@ def _sum_shard(take_rows: TakeRows, part: slice, columns: int) -> ExactSums:
         z = take_rows(slice(start, min(start + PRODUCT_BLOCK_ROWS, part.stop)))
         block = digits[: len(z)]
         fits = kernel.cut_digits(z, layout.order, layout.limit, layout.unit, layout.columns, block)
+        # (digits, digits): exact, see the module's docstring
         sums += (block.T @ block).astype(np.int64)
         if not fits.all():
             others.append(z[~fits])

@@ -1,8 +1,8 @@
-"""Exact sums of real numbers: addition without rounding, so that what is subtracted again was never there.
+"""Exact sums of real numbers: addition without rounding, so that subtraction undoes it exactly.
 
-A finite double is a whole number times a power of two, so a sum of doubles, or of products of doubles, is a whole
-number too. `ExactSums` keeps an array of such numbers. ``+`` and ``-`` never round: the order and the grouping of the
-summands do not matter, and equal values have equal bytes. A sum is rounded once, when it is read.
+A finite double is an integer times a power of two, and so is a sum of doubles or of products of doubles. `ExactSums` is
+an array of such numbers. ``+`` and ``-`` never round: the result does not depend on the order or grouping of the terms,
+and equal values have equal bytes. A sum is rounded once, when it is read.
 
 >>> a = ExactSums.from_floats(np.array([1e300, 1.0]))
 >>> b = ExactSums.from_floats(np.array([1.0, 1e-300]))
@@ -33,18 +33,18 @@ SIGN_BIT = 1 << (LIMB_BITS - 1)
 MANTISSA_BITS = 53  # of a double
 # No product of three doubles has a bit below 2^-3222, or reaches 2^3072; the rest is room for the number of rows.
 MIN_BASE, MAX_TOP = -101, 100
-FORGOTTEN_SUM_TOLERANCE = 1e-9  # of what is forgotten: a smaller rest is the rounding of sums that were scaled
-SCALED_BITS = 192  # of a sum that was scaled
-MAX_EXACT_FACTOR = 1 << 29  # whole numbers up to this are multiplied limb by limb
+FORGOTTEN_SUM_TOLERANCE = 1e-9  # relative to the part subtracted: a smaller remainder is rounding of scaled sums
+SCALED_BITS = 192  # precision of a sum that was scaled
+MAX_EXACT_FACTOR = 1 << 29  # integers up to this are multiplied limb by limb
 
 
 @register_record("ExactSums", dtypes={"limbs": "i8"})
 @dataclass(frozen=True, eq=False)
 class ExactSums(Statistics):
-    """An array of exact sums: element ``i`` is the sum of ``limbs[i, j] * 2 ** (32 * (base + j))`` over ``j``.
+    """An array of exact sums: element ``i`` is the sum over ``j`` of ``limbs[i, j] * 2 ** (32 * (base + j))``.
 
-    All elements share one window of limbs. It is the smallest one that holds them, with none if all are zero. Every
-    limb is in ``0 .. 2**32 - 1`` but the last, which has the sign and is in ``-2**31 .. 2**31 - 1``.
+    All elements share one window of limbs, the smallest that represents them (no limbs if all are zero). Every limb is
+    in ``0 .. 2**32 - 1``, except the last, which has the sign and is in ``-2**31 .. 2**31 - 1``.
     """
 
     frame_fields: ClassVar[tuple[str, ...]] = ("base",)
@@ -53,16 +53,16 @@ class ExactSums(Statistics):
     limbs: Array  # (..., limbs), int64
     base: int
 
-    # -- making ----------------------------------------------------------------------------------------------------
+    # -- construction ----------------------------------------------------------------------------------------------
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> Self:
-        """Sums of nothing."""
+        """Sums that are all zero."""
         return cls(np.zeros((*shape, 0), dtype=np.int64), 0)
 
     @classmethod
     def from_limbs(cls, limbs: Array, base: int) -> Self:
-        """The sums that these limbs stand for, whatever their sizes and signs (below 2**62)."""
+        """Normalise limbs of any sign and of absolute values below 2**62."""
         return cls._from_cells(kernel.combine(*_cells(limbs, base), *_no_cells(limbs), 1), limbs.shape[:-1])
 
     @classmethod
@@ -72,7 +72,7 @@ class ExactSums(Statistics):
 
     @classmethod
     def from_floats(cls, values: ArrayLike) -> Self:
-        """The values themselves; they must be finite."""
+        """Convert finite values exactly."""
         values = np.asarray(values, dtype=np.float64)
         if not np.isfinite(values).all():
             raise DataError("an infinite or missing number has no exact sum.")
@@ -84,7 +84,7 @@ class ExactSums(Statistics):
 
     @classmethod
     def from_products(cls, *factors: Array) -> Self:
-        """The products of finite doubles, element by element."""
+        """Exact products of finite doubles, element by element."""
         if not all(np.isfinite(f).all() for f in factors):
             raise DataError("an infinite or missing number has no exact sum.")
         values = [np.frexp(np.asarray(f, dtype=np.float64)) for f in factors]
@@ -97,11 +97,12 @@ class ExactSums(Statistics):
 
     @classmethod
     def from_scaled(cls, mantissa: Array, exponent: Array) -> Self:
-        """``mantissa * 2 ** exponent``, element by element; mantissas are whole numbers below 2**62 in size."""
+        """``mantissa * 2 ** exponent``, element by element; mantissas are integers of absolute value below 2**62."""
         mantissa = np.asarray(mantissa, dtype=np.int64)
         exponent = np.broadcast_to(np.asarray(exponent, dtype=np.int64), mantissa.shape)
         if not mantissa.any():
             return cls.zeros(mantissa.shape)
+        # Each mantissa (up to 62 bits), shifted by up to 31 bits, spans three limbs of the window (elements, limbs).
         places = exponent[mantissa != 0] // LIMB_BITS
         base, top = int(places.min()), int(places.max()) + 3
         limbs = np.zeros((mantissa.size, top - base), dtype=np.int64)
@@ -125,6 +126,7 @@ class ExactSums(Statistics):
         width = max((v.bit_length() for v in shifted), default=0) // LIMB_BITS + 1
         digits = b"".join(v.to_bytes(4 * width, "little", signed=True) for v in shifted)
         limbs = np.frombuffer(digits, dtype="<u4").astype(np.int64).reshape(*values.shape, width)
+        # two's complement: the last limb is signed
         limbs[..., -1] -= (limbs[..., -1] & SIGN_BIT) << 1
         return cls.from_limbs(limbs, base)
 
@@ -136,7 +138,7 @@ class ExactSums(Statistics):
         return self.limbs.shape[:-1]
 
     def to_integers(self) -> tuple[Array, int]:
-        """Python integers and an exponent: every sum is its integer times ``2 ** exponent``."""
+        """Python integers and an exponent, such that each sum is its integer times ``2 ** exponent``."""
         width = 4 * self.limbs.shape[-1]
         digits = (self.limbs & LIMB_MASK).astype("<u4").tobytes()
         integers = np.empty(math.prod(self.shape), dtype=object)
@@ -145,15 +147,15 @@ class ExactSums(Statistics):
         return integers.reshape(self.shape), LIMB_BITS * self.base
 
     def to_floats(self, exponent: ArrayLike = 0) -> Array:
-        """The nearest doubles, in units of ``2 ** exponent``; infinity for a sum beyond the largest of them."""
+        """The nearest doubles, in units of ``2 ** exponent``; infinite for a sum beyond the largest double."""
         if self.limbs.shape[-1] == 1 and self.base == 0 and np.ndim(exponent) == 0 and exponent == 0:  # counts, mostly
             return self.limbs[..., 0].astype(np.float64)
         return compute_means(np.ones(self.shape), self, exponent)
 
     def to_scaled_floats(self) -> tuple[Array, Array]:
-        """``mantissa`` and ``exponent`` with sums of ``mantissa * 2 ** exponent``, rounded to 53 bits.
+        """``mantissa`` and ``exponent`` such that the sums are ``mantissa * 2 ** exponent``, rounded to 53 bits.
 
-        The mantissas are doubles in [0.5, 1), with a sign, or zero: no sum is too large or too small for them.
+        Mantissas are zero or of absolute value in [0.5, 1), so no sum overflows or underflows.
         """
         mantissa, exponent = kernel.split(*_cells(self.limbs, self.base))
         return mantissa.reshape(self.shape), exponent.reshape(self.shape)
@@ -164,10 +166,10 @@ class ExactSums(Statistics):
             return np.zeros(self.shape, dtype=np.int64)
         return np.where(self.limbs[..., -1] < 0, -1, self.limbs.any(axis=-1).astype(np.int64))
 
-    # -- the algebra -----------------------------------------------------------------------------------------------
+    # -- algebra -----------------------------------------------------------------------------------------------
 
     def combine(self, other: Self, op: Callable[[Array, Array], Array]) -> Self:
-        """The sums of both, or their differences, in the smallest window that holds them."""
+        """Add or subtract (``op`` is np.add or np.subtract), in the smallest window that represents the result."""
         if self.shape != other.shape:
             shape = np.broadcast_shapes(self.shape, other.shape)
             return self._broadcast(shape).combine(other._broadcast(shape), op)
@@ -182,13 +184,14 @@ class ExactSums(Statistics):
         return self  # a sum may have any sign
 
     def clear_cells(self, empty: Array, subtracted: Self) -> Self:
-        """Zero in the cells that have no rows left; it is an error if more than rounding is left there.
+        """Set the cells without rows to zero; raise NotLearnedError if more than rounding is left there.
 
-        Something is left if sums were scaled by fractions, or if what was subtracted is not what was added.
+        A remainder is left if sums were scaled by fractions, or if different values were subtracted than were added.
         """
         left = empty & (self.signs() != 0)
         if not left.any():
             return self
+        # in a unit in which neither overflows
         size, part = (np.abs(s.to_floats(_window_top(subtracted))) for s in (self, subtracted))
         wrong = left & ~(size <= FORGOTTEN_SUM_TOLERANCE * part)
         if wrong.any():
@@ -197,13 +200,13 @@ class ExactSums(Statistics):
         return self.from_limbs(np.where(left[..., None], 0, self.limbs), self.base)
 
     def multiply_exactly(self, factor: float) -> Self:
-        """The sums times any double, without rounding."""
+        """Multiply by any double, without rounding."""
         numerator, denominator = float(factor).as_integer_ratio()
         integers, exponent = self.to_integers()
         return self.from_integers(integers * numerator, exponent - denominator.bit_length() + 1)
 
     def __mul__(self, weight: float) -> Self:
-        """The sums times a weight: exact for whole numbers, rounded to 192 bits for others; see `scale`."""
+        """Multiply by a weight: exactly for integers, rounded to 192 bits otherwise; see `scale`."""
         weight = float(weight)
         if weight == math.floor(weight) and abs(weight) <= MAX_EXACT_FACTOR:
             return self.from_limbs(self.limbs * int(weight), self.base)
@@ -212,10 +215,10 @@ class ExactSums(Statistics):
     __rmul__ = __mul__
 
     def scale(self, numerator: Array | int, denominator: Array | int) -> Self:
-        """The sums times a ratio of Python integers, each rounded to 192 bits.
+        """Multiply by a ratio of Python integers, rounding each sum to 192 bits.
 
-        A sum that is scaled again and again needs no more than these, and the square of a double times a count fits:
-        a column that holds one value only has no variance afterwards either.
+        This bounds the size of a sum that is scaled repeatedly, and is enough for the square of a double times a count:
+        a constant column still has variance zero afterwards.
         """
         integers, exponent = self.to_integers()
         ratios = np.broadcast_arrays(integers, np.asarray(numerator, object), np.asarray(denominator, object))
@@ -228,15 +231,15 @@ class ExactSums(Statistics):
     # -- shapes ----------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Self:
-        """Some of the sums, by an index of their array (without ``...``)."""
+        """Index the array of sums (without ``...``)."""
         return self.from_limbs(self.limbs[index], self.base)
 
     def reshape(self, shape: tuple[int, ...]) -> Self:
-        """The same sums in an array of another shape."""
+        """Reshape the array of sums."""
         return type(self)(self.limbs.reshape(*shape, self.limbs.shape[-1]), self.base)
 
     def sum(self, axis: int = 0, keepdims: bool = False) -> Self:
-        """The sums along one axis, which counts from the first."""
+        """Sum along one axis (0 or above)."""
         return self.from_limbs(self.limbs.sum(axis=axis, keepdims=keepdims), self.base)
 
     def regroup_classes(self, index: Array, size: int) -> Self:
@@ -279,17 +282,17 @@ class ExactSums(Statistics):
 
 
 def _round_ratio(numerator: int, denominator: int, exponent: int) -> tuple[int, int]:
-    """The integer nearest to ``numerator / denominator * 2 ** shift``, and ``exponent - shift``."""
+    """Round ``numerator / denominator`` to SCALED_BITS bits: an integer and its exponent."""
     if not numerator:
         return 0, 0
     shift = SCALED_BITS + denominator.bit_length() - numerator.bit_length()
-    shift = min(shift, exponent - LIMB_BITS * MIN_BASE)  # anything smaller has decayed to nothing
+    shift = min(shift, exponent - LIMB_BITS * MIN_BASE)  # anything smaller has decayed to zero
     numerator, denominator = numerator << max(shift, 0), denominator << max(-shift, 0)
     return (2 * numerator + denominator) // (2 * denominator), exponent - shift
 
 
 def find_misshapen_sums(n: Array, *sums: ExactSums) -> str | None:
-    """What is wrong with sums that should have a cell for each count, and be zero where the count is."""
+    """Describe what is wrong with sums, which must have the shape of the counts and be zero where a count is zero."""
     if any(s.shape != n.shape for s in sums):
         return "the sums have other classes or columns than the counts"
     if any(((s.signs() != 0) & (n == 0)).any() for s in sums):
@@ -298,7 +301,7 @@ def find_misshapen_sums(n: Array, *sums: ExactSums) -> str | None:
 
 
 def _cells(limbs: Array, base: int) -> tuple[Array, int]:
-    """One row of limbs for each sum, and the base."""
+    """The limbs as (sums, limbs), contiguous, and the base."""
     return np.ascontiguousarray(limbs).reshape(math.prod(limbs.shape[:-1]), limbs.shape[-1]), base
 
 
@@ -343,7 +346,7 @@ def _round(n: Array | ExactSums) -> Array:
 
 
 def _iterate_uneven_cells(n: Array | ExactSums, *sums: ExactSums) -> Iterator[tuple[Any, ...]]:
-    """The place, the count and the sums of the cells whose count is not a double: sums of fractional weights."""
+    """Yield the index, count and sums of cells whose count is not exactly a double (sums of fractional weights)."""
     if not isinstance(n, ExactSums) or n.limbs.shape[-1] <= 1:
         return
     uneven = np.flatnonzero((n - ExactSums.from_floats(n.to_floats())).signs())

@@ -1,4 +1,4 @@
-"""What the libraries below crash on, or report in their own words: checked first, and said in one line."""
+"""Check input before NumPy, SciPy or Arrow fail on it, and raise one-line errors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def guard_input(X: object) -> Iterator[None]:
-    """Check ``X`` before other libraries read it, and turn their errors about it into Priory's, on one line."""
-    if "scipy.sparse" in sys.modules:  # otherwise nobody has a sparse matrix
+    """Check ``X`` before other libraries read it, and convert their errors into one-line errors of Priory."""
+    if "scipy.sparse" in sys.modules:  # otherwise X cannot be a sparse matrix
         from priory.core.sparse_input import check_sparse_format
 
         check_sparse_format(X)
@@ -36,18 +36,18 @@ def guard_input(X: object) -> Iterator[None]:
 
 
 def is_masked_array(cells: object) -> TypeGuard[np.ma.MaskedArray[Any, Any]]:
-    """Whether cells are NumPy's masked array; its module is not imported for any other."""
+    """Whether cells are a NumPy masked array; imports ``numpy.ma`` only if they may be."""
     return isinstance(cells, np.ndarray) and type(cells) is not np.ndarray and isinstance(cells, np.ma.MaskedArray)
 
 
 def check_frame(X: object) -> None:
-    """Raise an error if two columns of a data frame have the same name, or if a text of Arrow's is not UTF-8."""
+    """Raise an error if two columns of a data frame have the same name, or if an Arrow string is not UTF-8."""
     names = _find_column_names(X)
     check_unique_names(names)
     if hasattr(type(X), "column_names"):
         for name, column in zip(names, X.columns, strict=True):  # type: ignore[attr-defined]
             _check_arrow_text(column, partial("row {1}, column {0!r}".format, name))
-    elif hasattr(type(X), "to_pylist"):  # an array of Arrow's
+    elif hasattr(type(X), "to_pylist"):  # an Arrow array
         _check_arrow_text(X, "row {}".format)
 
 
@@ -63,7 +63,7 @@ def _check_arrow_text(column: pa.Array | pa.ChunkedArray, locate_row: Callable[[
 
 
 def check_unique_names(names: Sequence[str]) -> None:
-    """Raise an error that names a column that is there twice."""
+    """Raise an error that names the first duplicate column."""
     if len(set(names)) == len(names):
         return
     name = next(name for place, name in enumerate(names) if name in names[:place])
@@ -72,7 +72,7 @@ def check_unique_names(names: Sequence[str]) -> None:
 
 
 def name_cells(row: Mapping[Any, object]) -> Mapping[str, object]:
-    """A row whose columns are named by strings; other names, such as numbers, are written as strings.
+    """Convert the column names of a row to strings.
 
     >>> name_cells({0: 1.5, "b": 2})
     {'0': 1.5, 'b': 2}
@@ -84,17 +84,17 @@ def name_cells(row: Mapping[Any, object]) -> Mapping[str, object]:
 
 
 def _find_column_names(X: object) -> Sequence[str]:
-    """The names of the columns of a pandas, polars or pyarrow table; none for everything else."""
+    """Column names of a pandas or pyarrow table; empty for other types."""
     kind = type(X)
     if hasattr(kind, "column_names"):  # pyarrow
         return [str(name) for name in X.column_names]  # type: ignore[attr-defined]
-    if hasattr(kind, "iloc") and hasattr(X, "columns"):  # pandas; others do not allow it
+    if hasattr(kind, "iloc") and hasattr(X, "columns"):  # pandas; polars does not allow duplicate names
         return [str(name) for name in X.columns]
     return ()
 
 
 def list_arrow_cells(array: pa.Array | pa.ChunkedArray, locate_row: Callable[[int], str]) -> list[Any]:
-    """The cells of an Arrow array as Python objects; a text that is not UTF-8 is an error that says where it is."""
+    """Convert an Arrow array to Python objects; raise an error that locates a string that is not UTF-8."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""Log-space arithmetic: every exp/log trick of the library is here.
+"""Log-space arithmetic.
 
 Bayes' rule is an addition in log space, so everything is computed there and normalised only at the end.
 """
@@ -26,6 +26,7 @@ def log_sum_exp(log_terms: ArrayLike, axis: int = -1) -> Array:
     """
     terms = np.asarray(log_terms, dtype=float)
     top = np.max(terms, axis=axis, keepdims=True)
+    # a slice of -inf only: avoid -inf - (-inf)
     top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         total = np.log(np.sum(np.exp(terms - top), axis=axis, keepdims=True)) + top
@@ -61,7 +62,7 @@ def normalise(log_joint: ArrayLike, fallback: ArrayLike | None = None) -> Array:
 
 
 def log_normalise_row(log_joint: Array, fallback: Callable[[], Array] | None = None) -> Array:
-    """`log_normalise` of one row (classes,); ``fallback`` makes the answer where every class is impossible.
+    """`log_normalise` of one row (classes,); ``fallback()`` is the result if every class is impossible.
 
     >>> np.exp(log_normalise_row(np.array([-120.0, -121.0]))).round(4).tolist()
     [0.7311, 0.2689]
@@ -95,7 +96,7 @@ def log(x: ArrayLike) -> Array:
 
 
 def log_or_zero(x: ArrayLike) -> Array:
-    """Return the logarithm, and zero where ``x`` is not positive: for a mass that nothing is divided by.
+    """Return the logarithm, and zero where ``x`` is not positive.
 
     >>> log_or_zero([0.0, 1.0]).tolist()
     [0.0, 0.0]
@@ -104,7 +105,7 @@ def log_or_zero(x: ArrayLike) -> Array:
 
 
 def x_log_y(x: ArrayLike, log_y: ArrayLike) -> Array:
-    """Return ``x * log y`` with the convention ``0 * -inf = 0``: no occurrence of something impossible costs nothing.
+    """Return ``x * log y`` with the convention ``0 * -inf = 0``.
 
     >>> x_log_y([0, 2], [-np.inf, -1.0]).tolist()
     [0.0, -2.0]

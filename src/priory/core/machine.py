@@ -1,4 +1,4 @@
-"""What the machine has: memory and cores, on every operating system."""
+"""Memory and cores of the machine, on every operating system."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ CONTAINER_LIMIT, PROCESS_LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/proc
 
 
 def total_memory_bytes() -> int | None:
-    """The size of the machine's memory, or None if it cannot be found out; then nothing is checked against it."""
-    if hasattr(os, "sysconf"):  # Windows has none
-        with suppress(ValueError, OSError):  # a system may not know these names
+    """Physical memory in bytes; None if it cannot be determined."""
+    if hasattr(os, "sysconf"):  # not on Windows
+        with suppress(ValueError, OSError):  # the names may be unknown to the system
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return _ask_psutil()
 
 
 def find_memory_limit() -> int | None:
-    """The memory that this process may use: what there is, and what the system allows; None if it is not known."""
+    """The memory that this process may use, in bytes: physical memory or a lower limit; None if unknown."""
     machine = total_memory_bytes()
     return None if machine is None else min(machine, *_list_limits())
 
 
 def _list_limits() -> list[int]:
-    """The limits that a container, or whoever started the process, has set."""
+    """Memory limits set by a container or by ulimit."""
     limits = [sys.maxsize]
-    with suppress(OSError, ValueError):  # no such file, or "max"
+    with suppress(OSError, ValueError):  # the file does not exist, or contains "max"
         limits.append(int(CONTAINER_LIMIT.read_text(encoding="ascii")))
     with suppress(OSError):
         lines = [line.split() for line in PROCESS_LIMITS.read_text(encoding="ascii").splitlines()]
@@ -44,7 +44,7 @@ def _ask_psutil() -> int | None:
 
 
 def n_usable_cores() -> int:
-    """The number of cores that this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

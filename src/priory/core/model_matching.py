@@ -1,4 +1,4 @@
-"""Whether two models can be merged: they have to be of the same type, with the same columns."""
+"""Check that two models can be merged: same type, same columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from priory.errors import DataError
 
 
 def check_same_type(model: object, other: object) -> None:
-    """Raise an error if the other is not a model of the same type."""
+    """Raise an error unless both models have the same type."""
     if type(other) is not type(model):
         raise DataError(
             f"a {type(model).__name__} cannot be merged with a {type(other).__name__}; merge models of the same type."
@@ -14,7 +14,7 @@ def check_same_type(model: object, other: object) -> None:
 
 
 def check_same_columns(model: object, other: object) -> None:
-    """Raise an error if two fitted models have different numbers of columns, or columns of different names."""
+    """Raise an error unless both fitted models have the same columns, by number and names."""
     numbers = [int(getattr(fitted, "n_features_in_", 0)) for fitted in (model, other)]
     if numbers[0] != numbers[1]:
         raise DataError(
@@ -31,7 +31,7 @@ def check_same_columns(model: object, other: object) -> None:
 
 
 def describe_difference(name: str, value: object, other: object, max_length: int = 40) -> str:
-    """How two models differ in a parameter, in a few words."""
+    """Describe how two models differ in a parameter."""
     shown = [repr(v) for v in (value, other)]
     return f"{name} differs" if max(map(len, shown)) > max_length else f"{name} is {shown[0]} and {shown[1]}"
 

@@ -1,14 +1,14 @@
-"""The name that was probably meant, where one is given that does not exist."""
+"""Suggest a similar name for one that does not exist."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-MIN_LIKENESS = 0.6  # of difflib: 1 for equal names
+MIN_LIKENESS = 0.6  # ratio of difflib: 1 for equal names
 
 
 def suggest_name(name: str, known_names: Iterable[str]) -> str:
-    """A question in parentheses that names the most similar name, ignoring case; empty if none is similar.
+    """Format the most similar name as a question in parentheses, ignoring case; empty if none is similar.
 
     >>> suggest_name("clas", ["class", "x"]), suggest_name("price", ["class", "x"])
     (" (did you mean 'class'?)", '')

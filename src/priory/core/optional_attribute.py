@@ -1,4 +1,4 @@
-"""What a model may lack: ``hasattr``, ``dir`` and completion in notebooks work with such attributes and methods."""
+"""Attributes that exist only on some fitted models, so that ``hasattr``, ``dir`` and completion work."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from priory.errors import NotAvailableError, PrioryError
 
 
 def optional_attribute(get: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
-    """Let the getter of a property raise an AttributeError wherever it raises an error of Priory.
+    """Decorate the getter of a property so that errors of Priory become AttributeErrors.
 
-    scikit-learn's ``dir`` calls ``hasattr`` for every property, and ``hasattr`` passes on all errors but this one.
+    scikit-learn's ``dir`` calls ``hasattr`` for every property, and ``hasattr`` handles only AttributeError.
 
     >>> class Model:
     ...     @property
@@ -36,7 +36,7 @@ def optional_attribute(get: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
 
 
 class OptionalMethod:
-    """A method whose object may lack it: the object's ``_explain_absence`` says why, and None where it is there."""
+    """A method that some instances lack: ``_explain_absence(name)`` returns the reason, or None if it exists."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method
@@ -53,7 +53,7 @@ class OptionalMethod:
 
 
 def optional_method(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
-    """Let objects lack a method.
+    """Decorate a method that some instances lack.
 
     >>> class Model:
     ...     def _explain_absence(self, method):

@@ -1,8 +1,8 @@
-"""Registration: a class says, where it is defined, what model files need to know about it.
+"""Registration of the classes that model files may contain.
 
-`register_record` is for everything a fitted model is made of, `register_estimator` for the model itself, and
+`register_record` is for the parts of a fitted model, `register_estimator` for the model itself, and
 `priory.families.registry.register_family` for families. A model file may only name classes that were registered by code
-that has been imported; what a file says is checked against what its class declared here.
+that has been imported, and its content is checked against the declarations of the class.
 
 >>> from dataclasses import dataclass
 >>> from priory.core.statistics import Statistics
@@ -33,28 +33,28 @@ BY_CLASS: dict[type, Registration] = {}
 
 @runtime_checkable
 class SelfChecking(Protocol):
-    """A record that can tell whether its fields agree with each other."""
+    """A record that can check whether its fields are consistent."""
 
     def find_fault(self) -> str | None:
-        """What is wrong, as a short clause such as "a count is negative"; None if nothing is."""
+        """Describe what is wrong in a short clause such as "a count is negative"; None if the record is valid."""
 
 
 @dataclass(frozen=True)
 class Registration:
-    """What a class declared about itself.
+    """The declarations of a registered class.
 
-    ``axes`` gives the axes of arrays and of exact sums, a letter for each: ``c`` classes, ``d`` columns, ``e`` columns
-    or one for all of them, ``t`` pairs of columns, ``v`` values or tokens, ``k`` bytes, ``b`` parts of a model, ``q``
-    their parameters, ``r`` rows, and "" for a scalar. Axes with the same letter must have the same length in all fields
-    of a record.
+    ``axes`` names the axes of arrays and of exact sums by letters: ``c`` classes, ``d`` columns, ``e`` columns or one
+    for all columns, ``t`` pairs of columns, ``v`` values or tokens, ``k`` bytes, ``b`` parts of a model, ``q`` their
+    parameters, ``r`` rows, and "" for a scalar. Axes with the same letter must have the same length in all fields of a
+    record.
     """
 
     cls: type
-    name: str  # in model files; it never changes, even if the class is renamed
+    name: str  # in model files; it stays the same even if the class is renamed
     axes: Mapping[str, str] = field(default_factory=dict)
-    dtypes: Mapping[str, str] = field(default_factory=dict)  # of fields that are not float64; "" for any
+    dtypes: Mapping[str, str] = field(default_factory=dict)  # of fields other than float64; "" accepts any dtype
     finite: bool = True  # whether NaN and infinity are refused
-    reveals: str = ""  # what somebody who has the file can learn about single training rows
+    reveals: str = ""  # what the file reveals about individual training rows
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ def register_record(
     finite: bool = True,
     reveals: str = "",
 ) -> Callable[[ClassT], ClassT]:
-    """Let model files hold instances of a dataclass or NamedTuple; ``axes`` as one string holds for every field.
+    """Allow instances of a dataclass or NamedTuple in model files; a single string ``axes`` applies to every field.
 
-    If the class has a method ``find_fault``, records that it finds fault with are neither saved nor loaded.
+    If the class has a method ``find_fault``, invalid records are neither saved nor loaded.
     """
 
     def register(cls: ClassT) -> ClassT:
@@ -90,7 +90,7 @@ def register_estimator(
     find_fault: Callable[[Any], str | None],
     required: tuple[str, ...] = ("statistics_", "n_features_in_"),
 ) -> Callable[[ClassT], ClassT]:
-    """Let model files hold an estimator, under the name of its class.
+    """Allow an estimator in model files, under the name of its class.
 
     A fitted one must have the attributes ``required``. Models that ``find_fault`` finds fault with are not saved or
     loaded; it is asked about models whose parameters and attributes have the declared types.
@@ -103,7 +103,7 @@ def register_estimator(
 
 
 def add_registration(registration: Registration, cls: ClassT) -> ClassT:
-    """Enter a class into the list; a name that belongs to another class is refused."""
+    """Add a registration; raise ValueError if another class has the same name."""
     if not (registration.name.isidentifier() and registration.name[0].isupper()):
         raise ValueError(f"cannot register {registration.name!r}: names in model files start with a capital letter.")
     other = BY_NAME.get(registration.name)
@@ -117,12 +117,12 @@ def add_registration(registration: Registration, cls: ClassT) -> ClassT:
 
 
 def find_registration(cls: type) -> Registration | None:
-    """What exactly this class declared; None if it, rather than a parent of it, was not registered."""
+    """The registration of exactly this class (not inherited), or None."""
     return BY_CLASS.get(cls)
 
 
 def find_registered_name(name: str) -> Registration | None:
-    """What was registered under this name by code that has been imported so far."""
+    """The registration with this name, or None."""
     return BY_NAME.get(name)
 
 
@@ -130,7 +130,7 @@ def find_registered_name(name: str) -> Registration | None:
 
 
 def find_axis_length(record: object, axis: str) -> int | None:
-    """The length that an axis such as ``d`` has in a record; None if no field of the record has this axis."""
+    """Length of an axis such as ``d`` in a record; None if no field has this axis."""
     registration = find_registration(type(record))
     for name, axes in registration.axes.items() if registration else ():
         if axis in axes:
@@ -139,13 +139,13 @@ def find_axis_length(record: object, axis: str) -> int | None:
 
 
 def find_shape(value: object) -> tuple[int, ...]:
-    """The shape of an array, of a number, or of a record that is an array of sums."""
+    """Shape of an array, a number, or a record that is an array of sums."""
     shape: tuple[int, ...] = value.shape if hasattr(value, "shape") else np.shape(np.asarray(value))
     return shape
 
 
 def count_columns(record: object, default: int | None = None) -> int | None:
-    """The number of columns that a record describes: its own, or one for each item of a tuple of records."""
+    """Number of columns of a record; a tuple has one record for each column."""
     if isinstance(record, tuple) and type(record) is tuple:
         return len(record)
     found = find_axis_length(record, "d")
@@ -153,5 +153,5 @@ def count_columns(record: object, default: int | None = None) -> int | None:
 
 
 def list_record_types(parts: object) -> object:
-    """The classes of records, in tuples nested as the records are."""
+    """The types of records, in tuples nested in the same way."""
     return tuple(map(list_record_types, parts)) if type(parts) is tuple else type(parts)

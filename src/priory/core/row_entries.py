@@ -1,4 +1,4 @@
-"""The entries of sparse rows, one row after the other: taken, sorted, added up, and counted."""
+"""Operations on the entries of sparse rows in CSR format: take, sort, sum, and count by class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIN_ENTRIES_PER_THREAD = 1 << 18
 
 
 def take_entries(ends: Array, rows: Array | slice, entries: Array) -> tuple[Array, Array]:
-    """Where the entries of some rows end, and these entries; the entries of row i are at ``ends[i] .. ends[i + 1]``.
+    """Row pointers and entries of some rows; the entries of row i are ``entries[ends[i]:ends[i + 1]]``.
 
     >>> [found.tolist() for found in take_entries(np.array([0, 2, 2, 3]), np.array([2, 0]), np.array([7, 8, 9]))]
     [[0, 1, 3], [9, 7, 8]]
@@ -27,7 +27,7 @@ def take_entries(ends: Array, rows: Array | slice, entries: Array) -> tuple[Arra
 
 
 def sort_entries(ends: Array, columns: Array, values: Array) -> tuple[Array, Array]:
-    """The entries of each row in the order of their columns, which are not negative; as they are if they are sorted."""
+    """Sort the entries of each row by column (zero or above); sorted entries are returned unchanged."""
     if are_entries_sorted(ends, columns):
         return columns, values
     columns, values = columns.astype(np.int64), values.astype(float)
@@ -42,29 +42,30 @@ def sort_entries(ends: Array, columns: Array, values: Array) -> tuple[Array, Arr
 
 
 def sum_entries(ends: Array, values: Array) -> Array:
-    """(rows,): the sum of the values of each row's entries; that of truths is their number.
+    """Sum of the values of each row's entries, (rows,); for booleans the number of True.
 
     >>> sum_entries(np.array([0, 2, 2, 3]), np.array([True, False, True])).tolist()
     [1, 0, 1]
     """
+    # differences of cumulative sums, because reduceat does not handle empty rows
     sums = np.zeros(len(values) + 1, dtype=np.int64 if values.dtype == bool else values.dtype)
     np.cumsum(values, out=sums[1:])
     return np.diff(sums[ends])
 
 
 def are_entries_sorted(ends: Array, columns: Array) -> bool:
-    """Whether the columns of each row rise."""
+    """Whether the columns of each row are strictly increasing."""
     rises = np.append(columns[1:] > columns[:-1], True)
-    rises[ends[1:][ends[1:] > 0] - 1] = True  # the last entry of a row
+    rises[ends[1:][ends[1:] > 0] - 1] = True  # the last entry of a row has no successor
     return bool(rises.all())
 
 
 def sum_entries_by_class(
     ends: Array, columns: Array, values: Array | None, group: Array, weight: Array | None, shape: tuple[int, int]
 ) -> Array:
-    """(columns, classes): the sum of the values of each column over the rows of each class; without values, the rows.
+    """Sum of the values of each column over the rows of each class, (columns, classes); values default to 1.
 
-    ``group`` and ``weight`` (rows,) are the class and the weight of each row; ``shape`` is that of the counts.
+    ``group`` and ``weight`` (rows,) are the class and the weight of each row; ``shape`` is (columns, classes).
     """
     counts = np.zeros(shape)
     weights = np.ones(len(ends) - 1) if weight is None else weight.astype(float)

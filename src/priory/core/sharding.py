@@ -1,7 +1,7 @@
 """Split rows into shards, process the shards on several threads, and add up the results.
 
 The shards have a fixed size and are added in order, so the result does not depend on the number of threads. Each shard
-is converted to float64 rows separately: the extra memory is a few shards, whatever the type or layout of the table.
+is converted to float64 rows separately: the extra memory is a few shards, for any dtype and layout of the table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ShardResultT = TypeVar("ShardResultT")
 
 @contextmanager
 def use_one_thread() -> Iterator[None]:
-    """Start no threads inside: whoever runs a task on every core has no core to spare."""
+    """Start no threads in this context, for tasks that already run on every core."""
     before = _has_one_core.set(True)
     try:
         yield
@@ -37,7 +37,7 @@ def use_one_thread() -> Iterator[None]:
 
 
 def choose_threads() -> int:
-    """How many threads may work at once: as many as there are cores, or one inside of `use_one_thread`."""
+    """Number of threads to use: one for each core, or one inside `use_one_thread`."""
     return 1 if _has_one_core.get() else N_THREADS
 
 
@@ -51,12 +51,13 @@ def split_rows(rows: int) -> Iterator[slice]:
 
 
 def map_threads(function: Callable[[ItemT], ShardResultT], items: Sequence[ItemT]) -> Iterator[ShardResultT]:
-    """Yield ``function(item)`` for every item, in order, computed on all cores: no more results wait than there are."""
+    """Yield ``function(item)`` for every item, in order, computed on all cores; holds one result per core at most."""
     threads = choose_threads()
     if len(items) == 1 or threads == 1:
         yield from map(function, items)
         return
     with ThreadPoolExecutor(threads) as pool:
+        # in groups of one item per thread, to bound the memory that finished results take
         for start in range(0, len(items), threads):
             yield from pool.map(function, items[start : start + threads])
 
@@ -108,6 +109,7 @@ def score_shards(function: Callable[[slice], Array], rows: int, groups: int) -> 
     def score(part: slice) -> None:
         scores[part] = function(part)
 
+    # the threads write to disjoint rows
     for _ in map_threads(score, [slice(start, min(start + step, rows)) for start in range(0, max(rows, 1), step)]):
         pass
     return scores

@@ -1,4 +1,4 @@
-"""`learn_one`, `forget_one`, `predict_one` and `predict_proba_one`: a classifier row by row, by river's convention.
+"""`learn_one`, `forget_one`, `predict_one` and `predict_proba_one`, following river's interface.
 
 Here a row is a table of one row. Classifiers that count rows have a shorter way (`priory.learning.row_buffer`). A
 classifier that cannot learn or forget single rows lacks the method, and says what to use instead.
@@ -20,31 +20,31 @@ from priory.errors import DataError, KindError
 
 
 class SingleRowMethods:
-    """Methods for one row at a time: a dict of column to cell or, if the classifier learns texts, a text."""
+    """Methods for one row at a time: a dict from column to cell or, for classifiers of texts, a string."""
 
-    if TYPE_CHECKING:  # an attribute of some classifiers, a property of others
+    if TYPE_CHECKING:  # an attribute in some classifiers, a property in others
 
         @property
         def classes_(self) -> Array: ...
 
-    _supervised = _multiclass = True  # what river's pipelines and evaluators ask of a classifier
+    _supervised = _multiclass = True  # read by river's pipelines and evaluators
     _takes_texts = False
 
-    # -- what a classifier provides -------------------------------------------------------------------------------
+    # -- implemented by classifiers -------------------------------------------------------------------------------
 
     @abstractmethod
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class."""
 
     def _explain_absence(self, method: str) -> str | None:
-        """Why there is no ``learn_one`` or ``forget_one``, and what to use instead; None if there is."""
+        """Why ``learn_one`` or ``forget_one`` is missing, and what to use instead; None if it exists."""
         return None
 
     def _has_learned(self) -> bool:
         return "classes_" in vars(self)
 
     def _learn_table(self, X: object, y: ArrayLike) -> None:
-        """Learn from rows, the first ones or more."""
+        """Learn rows, the first ones or further ones."""
         raise NotImplementedError
 
     def _forget_table(self, X: object, y: ArrayLike) -> None:
@@ -52,9 +52,9 @@ class SingleRowMethods:
         raise NotImplementedError
 
     def _wrap_row(self, x: Any, learns: bool) -> object:
-        """One row as a table, its columns in the order in which they were learned first.
+        """Convert one row to a table, with the columns in the order in which they were learned.
 
-        ``learns`` if the row is to be learned or was learned, rather than asked about.
+        ``learns`` is true if the row is learned or forgotten, false if it is predicted.
         """
         if self._takes_texts and isinstance(x, str | bytes):
             return [x]
@@ -64,25 +64,25 @@ class SingleRowMethods:
 
     @optional_method
     def learn_one(self, x: Any, y: Label) -> Self:
-        """Learn from one row, as from a table of this row."""
+        """Learn one row."""
         self._learn_table(self._wrap_row(x, learns=True), [y])
         return self
 
     @optional_method
     def forget_one(self, x: Any, y: Label) -> Self:
-        """Unlearn one row that was learned: the model is as if it had never seen it."""
+        """Forget one learned row: the model is then as if it had never been learned."""
         self._forget_table(self._wrap_row(x, learns=True), [y])
         return self
 
     def predict_proba_one(self, x: Any) -> dict[Label, float]:
-        """The probability of each class for one row; empty as long as nothing was learned."""
+        """The probability of each class for one row; empty before anything was learned."""
         if not self._has_learned():
             return {}
         probabilities = np.asarray(self.predict_proba(self._wrap_row(x, learns=False)))[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: Any) -> Label | None:
-        """The most probable class of one row; None as long as nothing was learned."""
+        """The most probable class of one row; None before anything was learned."""
         answer = self.predict_proba_one(x)
         return max(answer, key=answer.__getitem__) if answer else None
 

@@ -1,4 +1,4 @@
-"""Sparse matrices that SciPy would read out of bounds, checked before they are used."""
+"""Validate sparse matrices whose index arrays would make SciPy read out of bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CoordinateMatrix = sparse.coo_array | sparse.coo_matrix
 
 
 def check_sparse_format(X: object) -> None:
-    """Raise an error if the index arrays of a sparse matrix are invalid: SciPy would read or write out of bounds."""
+    """Raise an error if the index arrays of a sparse matrix are invalid."""
     if isinstance(X, CompressedMatrix):
         _check_compressed(X)
     elif isinstance(X, CoordinateMatrix):
@@ -30,14 +30,14 @@ def check_sparse_format(X: object) -> None:
 
 
 def _check_compressed(X: CompressedMatrix) -> None:
-    """SciPy's own check, of a shallow copy: the check may replace the arrays of the matrix that it is given."""
+    """Run SciPy's check on a shallow copy, because it may replace the arrays of the matrix."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # index arrays that are not integers
             copy.copy(X).check_format(full_check=True)
     except (ValueError, IndexError, TypeError, UserWarning) as error:
         raise _make_sparse_error(shorten_message(error)) from None
-    if (X.indptr[1:] < X.indptr[:-1]).any():  # SciPy does not look at it in a matrix without cells
+    if (X.indptr[1:] < X.indptr[:-1]).any():  # SciPy does not check this for a matrix without entries
         raise _make_sparse_error("indptr must be a non-decreasing sequence")
 
 

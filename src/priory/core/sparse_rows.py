@@ -1,7 +1,7 @@
-"""Sparse rows and their product with a dense table, on all cores.
+"""Sparse matrices in CSR format and their products with dense tables, on all cores.
 
-Every row of a product is computed by itself, so the number of threads changes nothing. A product with the transposed
-rows is again a product of rows, which makes the two passes of a gradient one function.
+Each row of a product is computed independently, so the result does not depend on the number of threads. A product with
+the transpose is again a product of rows, so that one function computes both passes of a gradient.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from priory.core.row_entries import sum_entries, sum_entries_by_class, take_entr
 from priory.core.sharding import N_THREADS, map_threads
 from priory.core.typing import Array
 
-LANE = 8  # the width of a dense table is a multiple of this
+LANE = 8  # the width of a dense table is padded to a multiple of this, for SIMD instructions
 MAX_LOGITS = 1024  # of one row, in dual ascent
-MIN_PRODUCTS_PER_THREAD = 1 << 23  # a thread takes as long to start as two million products
+MIN_PRODUCTS_PER_THREAD = 1 << 23  # starting a thread takes as long as two million products
 
 
 def pad_to_lane(width: int) -> int:
-    """The next multiple of the lane.
+    """Round up to a multiple of LANE.
 
     >>> pad_to_lane(1), pad_to_lane(8), pad_to_lane(9)
     (8, 8, 16)
@@ -33,7 +33,7 @@ def pad_to_lane(width: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """A sparse table by rows; without ``data`` every entry is one."""
+    """A sparse matrix in CSR format; without ``data`` every entry is one."""
 
     ends: Array  # (rows + 1,), int64: where the entries of each row end
     indices: Array  # (entries,), int32: columns
@@ -42,7 +42,7 @@ class SparseRows:
 
     @classmethod
     def from_dense(cls, table: Array) -> SparseRows:
-        """The entries of a table that are not zero."""
+        """Convert a dense table, dropping zeros."""
         row, column = np.nonzero(table)
         ends = np.append(0, np.cumsum(np.bincount(row, minlength=len(table))))
         return cls(ends, column.astype(np.int32), table[row, column].astype(np.float32), table.shape[1])
@@ -53,14 +53,16 @@ class SparseRows:
 
     @cached_property
     def transposed(self) -> SparseRows:
-        """The columns as rows."""
+        """The transposed matrix."""
+        # a stable sort of the entries by column; ``row`` (entries,) is the row of each
         order = kernel.order_entries(self.indices, self.width)
         row = np.repeat(np.arange(self.n_rows, dtype=np.int32), np.diff(self.ends))
         ends = np.append(0, np.cumsum(np.bincount(self.indices, minlength=self.width)))
         return SparseRows(ends, row[order], None if self.data is None else self.data[order], self.n_rows)
 
     def take_columns(self, columns: Array) -> SparseRows:
-        """Some of the columns, which are given in increasing order."""
+        """Select columns, given in increasing order."""
+        # the new position of each column; -1 if it is dropped
         place = np.full(self.width, -1, dtype=np.int32)
         place[columns] = np.arange(len(columns), dtype=np.int32)
         indices = place[self.indices]
@@ -70,22 +72,22 @@ class SparseRows:
 
     @cached_property
     def values(self) -> Array:
-        """(entries,): the values of all entries."""
+        """Values of all entries, (entries,)."""
         return np.ones(len(self.indices), np.float32) if self.data is None else self.data
 
     @cached_property
     def squared_lengths(self) -> Array:
-        """(rows,): the sum of the squares of each row."""
+        """Sum of squares of each row, (rows,)."""
         return sum_entries(self.ends, np.square(self.values, dtype=float)).astype(np.float32)
 
     def take_rows(self, rows: Array) -> SparseRows:
-        """Some of the rows."""
+        """Select rows, in the order given."""
         ends, indices = take_entries(self.ends, rows, self.indices)
         data = None if self.data is None else take_entries(self.ends, rows, self.data)[1]
         return SparseRows(ends, indices, data, self.width)
 
     def multiply_columns(self, dense: Array) -> Array:
-        """`multiply` with a table of any width."""
+        """`multiply` by a table of any width."""
         if dense.shape[1] == 1:
             return multiply_entries(self.ends, self.indices, self.values, np.asarray(dense, np.float32))
         wide = np.zeros((len(dense), pad_to_lane(dense.shape[1])), dtype=np.float32)
@@ -93,7 +95,7 @@ class SparseRows:
         return self.multiply(wide)[:, : dense.shape[1]]
 
     def multiply(self, dense: Array) -> Array:
-        """(rows, width of ``dense``): the product, in float32; the width of ``dense`` is a multiple of the lane."""
+        """Product with ``dense`` (columns, width) in float32, (rows, width); the width must be a multiple of LANE."""
         assert dense.shape[0] == self.width
         assert dense.shape[1] % LANE == 0
         table = np.ascontiguousarray(dense, dtype=np.float32)
@@ -106,7 +108,7 @@ class SparseRows:
         return out
 
     def multiply_transposed(self, dense: Array) -> Array:
-        """(columns, width of ``dense``): the product of the transposed rows and a table of any width, in float32."""
+        """Product of the transpose with ``dense`` (rows, width) in float32, (columns, width)."""
         out = np.zeros((self.width, dense.shape[1]), np.float32)
         kernel.add_transposed_products(
             self.ends, self.indices, self.values, np.ascontiguousarray(dense, np.float32), out
@@ -114,7 +116,7 @@ class SparseRows:
         return out
 
     def _split_rows(self, columns: int) -> list[tuple[int, int]]:
-        """The first and the last row, plus one, for each thread: about the same number of entries for all."""
+        """Row ranges (start, stop) for the threads, with about the same number of entries each."""
         parts = min(N_THREADS, 1 + len(self.indices) * columns // MIN_PRODUCTS_PER_THREAD)
         if parts == 1:
             return [(0, self.n_rows)]
@@ -123,14 +125,14 @@ class SparseRows:
         return list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
 
     def count_by_class(self, group: Array, weight: Array, classes: int) -> Array:
-        """(columns, classes): the weight of the rows of each class that show each column."""
+        """Total weight of the rows of each class that have an entry in each column, (columns, classes)."""
         return sum_entries_by_class(self.ends, self.indices, None, group, weight, (self.width, classes))
 
     def score_left_out(self, counts: Array, group: Array, weight: Array, smoothing: float) -> tuple[Array, Array]:
-        """``Σ log(count + smoothing)`` over the columns of each row (rows, classes), and how many these are (rows,).
+        """Leave-one-out ``Σ log(count + smoothing)`` over the columns of each row, and the number of columns summed.
 
-        Rows of positive weight were counted, and each is left out: its own class has shown its columns less often, and
-        columns that no other row shows say nothing.
+        Returns (rows, classes) and (rows,). The counts (columns, classes) include the rows of positive weight, so each
+        of these is subtracted from the counts of its own class; columns that no other row has are ignored.
         """
         scores, remaining = np.zeros((self.n_rows, counts.shape[1])), np.zeros(self.n_rows, np.int64)
         given = group.astype(np.int32), weight.astype(float), smoothing
@@ -144,16 +146,16 @@ class SparseRows:
 
 
 def multiply_entries(ends: Array, indices: Array, values: Array, dense: Array) -> Array:
-    """(rows, width of ``dense``): the product of sparse rows and a table of any width, in the table's precision."""
+    """Product of sparse rows and ``dense`` (columns, width), in the precision of ``dense``: (rows, width)."""
     out = np.zeros((len(ends) - 1, dense.shape[1]), dense.dtype)
     kernel.add_products(ends, indices, values.astype(dense.dtype, copy=False), np.ascontiguousarray(dense), out)
     return out
 
 
 def compute_log_losses(logits: Array, group: Array, weight: Array, n_logits: int) -> tuple[Array, Array]:
-    """The log loss (rows, models) of several models' logits, and its weighted derivative, as wide as ``logits``.
+    """Log loss (rows, models) of the logits of several models, and its weighted gradient, of the shape of ``logits``.
 
-    ``logits`` (rows, padded) holds ``n_logits`` for each model; a single one is that of the second of two classes.
+    ``logits`` (rows, padded) has ``n_logits`` columns for each model; a single logit is for the second of two classes.
     ``weight`` is (rows, models).
     """
     wrong, losses = np.zeros(logits.shape, np.float32), np.empty(weight.shape, np.float32)
@@ -162,11 +164,11 @@ def compute_log_losses(logits: Array, group: Array, weight: Array, n_logits: int
 
 
 def score_column_sets(levels: Array, sets: Array, n_levels: int, wrong: Array, chance: Array) -> Array:
-    """(sets, width): how far the residuals in the cells of each set of columns are above chance.
+    """Score (sets, width) how far the residuals in the cells of each set of columns exceed chance.
 
-    ``levels`` (rows, columns) are below ``n_levels``; rows with a negative one are in no cell. ``wrong`` and ``chance``
-    (rows, width) are residuals and their variances; a set's score is the sum over its cells of (residual² - variance) /
-    (1 + variance).
+    ``levels`` (rows, columns) are below ``n_levels``; rows with a negative level are in no cell. ``wrong`` and
+    ``chance`` (rows, width) are residuals and their variances; the score of a set is the sum over its cells of
+    (residual² - variance) / (1 + variance).
     """
     by_column = np.ascontiguousarray(levels.T, dtype=np.int32)
     columns = np.ascontiguousarray(sets, dtype=np.int32)
@@ -196,9 +198,9 @@ def ascend_answers(
     shift: Array,
     moved: Array,
 ) -> None:
-    """A pass of dual coordinate ascent over the rows in ``order``.
+    """Run one pass of dual coordinate ascent over the rows in ``order``.
 
-    ``answers``, ``weights``, ``shift`` and ``moved`` change in place. See `priory.calibration.dual_ascent`.
+    ``answers``, ``weights``, ``shift`` and ``moved`` are updated in place. See `priory.calibration.dual_ascent`.
     """
     assert offset.shape[1] <= MAX_LOGITS
     kernel.ascend_rows(
@@ -221,15 +223,16 @@ def ascend_answers(
 
 
 def join_columns(parts: list[SparseRows]) -> SparseRows:
-    """The columns of several tables with the same rows, side by side."""
+    """Concatenate matrices with the same rows, column-wise."""
     if len(parts) == 1:
         return parts[0]
     sizes = np.array([np.diff(part.ends) for part in parts])  # (parts, rows)
     ends = np.append(0, np.cumsum(sizes.sum(axis=0)))
     indices = np.empty(ends[-1], dtype=np.int32)
     data = None if all(part.data is None for part in parts) else np.empty(ends[-1], dtype=np.float32)
-    left, starts = 0, ends[:-1].copy()  # the columns to the left of a part, and where it begins in each row
+    left, starts = 0, ends[:-1].copy()  # columns to the left of a part, and its first entry in each row
     for part, size in zip(parts, sizes, strict=True):
+        # (entries,): where the entries of this part go
         place = np.repeat(starts - part.ends[:-1], size) + np.arange(len(part.indices))
         indices[place] = part.indices + left
         if data is not None:

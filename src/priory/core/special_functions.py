@@ -1,4 +1,4 @@
-"""Special functions. What answers need is computed here; the others are SciPy's, imported when one is first called."""
+"""Special functions: compiled ones for predictions, and SciPy's, which are imported when first called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from priory._kernel import gamma as kernel
 from priory.core.typing import Array
 
-MAX_EXACT_COUNT = 2.0**53  # above it a float no longer tells neighbouring counts apart
+MAX_EXACT_COUNT = 2.0**53  # above it, neighbouring counts are the same float
 
 
 def _call_later(name: str) -> Callable[..., Any]:
@@ -47,7 +47,7 @@ def gammaln(x: ArrayLike) -> Any:
 
 
 def log_factorial(counts: ArrayLike) -> Any:
-    """log x! of whole numbers, as records sum it: the same to the last bit, so that what was learned can be forgotten.
+    """log x! of whole numbers, the same to the last bit everywhere, so that rows can be forgotten exactly.
 
     >>> round(float(log_factorial(4)), 4)    # log 24
     3.1781
@@ -56,23 +56,23 @@ def log_factorial(counts: ArrayLike) -> Any:
 
 
 def find_normal_quantiles(shares: Array) -> Array:
-    """(shares,): where a standard normal variable is below with these probabilities.
+    """Quantiles of the standard normal distribution, (shares,).
 
     >>> find_normal_quantiles(np.array([0.5, 0.975])).round(2).tolist()
     [0.0, 1.96]
     """
-    from statistics import NormalDist  # it imports much that an answer to a row can do without
+    from statistics import NormalDist  # a slow import, which most predictions do not need
 
     return np.array([NormalDist().inv_cdf(share) for share in shares.tolist()])
 
 
 def psi(x: ArrayLike) -> Any:
-    """The derivative of log Γ(x), for x from zero."""
+    """The digamma function, the derivative of log Γ(x), for x >= 0."""
     return _call_kernel(kernel.digamma, x)
 
 
 def psi_prime(x: ArrayLike) -> Any:
-    """The second derivative of log Γ(x), for x from zero."""
+    """The trigamma function, the second derivative of log Γ(x), for x >= 0."""
     return _call_kernel(kernel.trigamma, x)
 
 
@@ -89,5 +89,6 @@ def expit(x: ArrayLike) -> Any:
     [0.0, 0.5, 1.0]
     """
     values = np.asarray(x, dtype=float)
+    # at most 1, so nothing overflows
     small = np.exp(-np.abs(values))
     return np.where(values >= 0, 1.0, small) / (1.0 + small)

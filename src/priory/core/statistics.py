@@ -1,10 +1,10 @@
-"""Sufficient statistics: everything a model has learned, as a record that adds, subtracts and scales.
+"""Sufficient statistics: records that can be added, subtracted and scaled.
 
     posterior = prior + statistics(data)
 
 This module is the right-hand term. A record is a frozen dataclass of arrays; ``+`` learns, ``-`` forgets, and ``*``
-weights or decays. Two records are first brought into the same *frame* (the origin that sums are taken about, the
-values that are counted, the classes), then their sums are combined element by element.
+weights or decays. Two records are first aligned to the same *frame* (such as the values that are counted, or the
+classes); then their sums are combined element by element.
 
 >>> a, b = RowCounts(np.array([3.0, 1.0])), RowCounts(np.array([1.0, 1.0]))
 >>> (a + b - b).n.tolist(), (0.5 * a).n.tolist()
@@ -30,8 +30,8 @@ from priory.errors import NotLearnedError
 
 DerivedT = TypeVar("DerivedT")
 
-ROW_SUM_TOLERANCE = 1e-6  # relative to the number of rows: how far sums over the same rows may differ
-# Relative to a count: a smaller rest after subtracting a part with fractional weights is rounding error, not rows.
+ROW_SUM_TOLERANCE = 1e-6  # relative difference that sums over the same rows may have
+# Relative to a count: a smaller remainder after subtracting fractional weights is a rounding error.
 ROUNDING_TOLERANCE = 1e-12
 
 
@@ -48,11 +48,11 @@ class Statistics:
         def n(self) -> Array:
             """The total weight of the rows of each class."""
 
-    frame_fields: ClassVar[tuple[str, ...]] = ()  # fields that describe the frame, and do not add
-    count_fields: ClassVar[tuple[str, ...]] = ("n",)  # fields that can never be negative
+    frame_fields: ClassVar[tuple[str, ...]] = ()  # fields that describe the frame and are not summed
+    count_fields: ClassVar[tuple[str, ...]] = ("n",)  # fields that must not be negative
 
     def align(self, other: Self) -> tuple[Self, Self]:
-        """Return both records in one common frame."""
+        """Return both records in a common frame."""
         return self, other
 
     def __add__(self, other: Self) -> Self:
@@ -72,7 +72,7 @@ class Statistics:
     __rmul__ = __mul__
 
     def summed_fields(self) -> tuple[str, ...]:
-        """Return the names of the fields that add."""
+        """Return the names of the fields that are summed."""
         return tuple(f.name for f in fields(self) if f.name not in self.frame_fields)
 
     def combine(self, other: Self, op: Callable[[Array, Array], Array]) -> Self:
@@ -101,7 +101,7 @@ class Statistics:
         return replace(self, **taken)
 
     def _take_classes_of(self, name: str, value: object, classes: Array) -> object:
-        """A field for some of its classes; a field that has no axis of classes as it is."""
+        """Select classes of a field; a field without a class axis is returned unchanged."""
         if isinstance(value, tuple):
             return tuple(self._take_classes_of(name, item, classes) for item in value)
         if isinstance(value, Statistics):
@@ -125,7 +125,7 @@ class Statistics:
         return replace(self, **taken)
 
     def place_columns(self, other: Self, places: Array) -> Self:
-        """Return the record with the columns at ``places`` (the last axis of every array) those of another."""
+        """Return a copy with the columns at ``places`` (last axis of every array) replaced by those in ``other``."""
         placed: dict[str, Any] = {}
         for name, value in vars(self).items():
             if isinstance(value, Statistics):
@@ -141,7 +141,7 @@ class Statistics:
         return np.asarray((counts["n"] + counts.get("outside", 0.0)).any(axis=0))
 
     def check_subtraction(self, total: Self, part: Self) -> Self:
-        """Return ``total - part``, or raise NotLearnedError; where no rows are left, rounding is replaced by zero."""
+        """Return ``total - part``, or raise NotLearnedError; sums are set to zero where no rows are left."""
         left: dict[str, Any] = {f: getattr(self, f) for f in self.summed_fields()}
         for name in self.count_fields:
             left[name] = subtract_counts(getattr(total, name), getattr(part, name))
@@ -150,16 +150,17 @@ class Statistics:
             if isinstance(left[name], Statistics):
                 left[name] = left[name].clear_cells(empty, getattr(part, name))
             elif name not in self.count_fields and isinstance(left[name], np.ndarray):
+                # (classes, ..., 1, ..., 1), to broadcast against the field
                 no_rows = empty.reshape(empty.shape + (1,) * (left[name].ndim - empty.ndim))
                 left[name] = np.where(no_rows, 0.0, left[name])
         return replace(self, **left)
 
     def sort_content(self) -> Self:
-        """Return this record in its one order; for model files of versions that had others."""
+        """Return this record in canonical order; called when a model file is read."""
         return self
 
     def clear_cells(self, empty: Array, subtracted: Self) -> Self:
-        """Return the record with nothing in the cells that have no rows left; ``subtracted`` was taken from it."""
+        """Return a copy with zeros in the cells that have no rows left, after ``subtracted`` was subtracted."""
         return self
 
     def derive(self, name: str, function: Callable[[Self], DerivedT], *depends_on: object) -> DerivedT:
@@ -167,12 +168,12 @@ class Statistics:
         memo: dict[str, tuple[tuple[object, ...], Any]] = self.__dict__.setdefault("_memo", {})
         known = memo.get(name)
         if known is None or known[0] != depends_on:
-            known = memo[name] = (depends_on, function(self))  # two threads may both compute it: the same value
+            known = memo[name] = (depends_on, function(self))  # two threads may both compute the same value
         value: DerivedT = known[1]
         return value
 
     def find_derived(self, name: str) -> object:
-        """What was derived under this name the last time; None if nothing was."""
+        """The last value that `derive` cached under this name, or None."""
         known = self.__dict__.get("_memo", {}).get(name)
         return None if known is None else known[1]
 
@@ -188,7 +189,7 @@ class RowCounts(Statistics):
 
 
 def is_increasing(values: Array) -> bool:
-    """Whether values are sorted, each of them once, and of one type so that they can be compared."""
+    """Whether values are strictly increasing, and of one type that can be compared."""
     if values.dtype.kind == "O":
         items = values.tolist()
         return len({type(v) for v in items}) <= 1 and all(a < b for a, b in pairwise(items))
@@ -196,7 +197,7 @@ def is_increasing(values: Array) -> bool:
 
 
 def find_members(values: Array, known: Array) -> Array:
-    """Whether each of some values is among the known ones; labels are looked up, not compared with one another."""
+    """Whether each value is among the known ones; objects are looked up in a set, because they may not be sortable."""
     if values.dtype.kind != "O" and known.dtype.kind != "O":
         return np.isin(values, known)
     members = set(known.tolist())
@@ -224,7 +225,7 @@ def _is_exact(counts: Array) -> Array:
 
 
 def _combine_values(op: Callable[[Array, Array], Array], a: object, b: object) -> object:
-    if a is None or b is None:  # what only one of them has is not known of both together
+    if a is None or b is None:  # a field that only one record has is unknown for the sum
         return None
     if isinstance(a, tuple) and isinstance(b, tuple):
         return tuple(_combine_parts(op, x, y, place) for place, (x, y) in enumerate(zip(a, b, strict=True)))
@@ -234,7 +235,7 @@ def _combine_values(op: Callable[[Array, Array], Array], a: object, b: object) -
 
 
 def _combine_parts(op: Callable[[Array, Array], Array], a: object, b: object, place: int) -> object:
-    """Combine two parts of records; an error says which part it is about."""
+    """Combine two parts of records; errors are annotated with the position of the part."""
     try:
         return _combine_values(op, a, b)
     except NotLearnedError as error:

@@ -1,4 +1,4 @@
-"""The width of text on a terminal: Chinese characters take two columns, combining accents none."""
+"""The width of text on a terminal: East Asian characters take two columns, combining accents none."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
 
-P = ParamSpec("P")  # the parameters of a function that is wrapped
+P = ParamSpec("P")  # the parameters of a wrapped function
 ReturnT = TypeVar("ReturnT")  # what it returns
 ClassT = TypeVar("ClassT", bound=type)  # a class that is decorated
 
 Array = NDArray[Any]
-ColumnKind = Literal["number", "label", "text", "empty"]  # what the cells of a column are read as
+ColumnKind = Literal["number", "label", "text", "empty"]  # how the cells of a column are parsed
 Label = str | int | float | bool  # the name of a class
 Seed: TypeAlias = "int | np.random.Generator | None"  # accepted by numpy.random.default_rng
 RandomState: TypeAlias = "int | np.random.RandomState | None"  # accepted by scikit-learn's check_random_state

@@ -134,11 +134,12 @@ class NaiveBayes(CorrectedClassifier):
 
     Examples
     --------
-    >>> table = [{"outlook": "sunny", "wind": 3.0}, {"outlook": "rain", "wind": 9.0}, {"outlook": "rain", "wind": None}]
-    >>> model = NaiveBayes().fit(table, ["yes", "no", "no"])
+    >>> table = [{"outlook": "sunny", "wind": 3.0}, {"outlook": "sunny", "wind": None}]
+    >>> table += [{"outlook": "rain", "wind": 9.0}, {"outlook": "rain", "wind": 8.0}]
+    >>> model = NaiveBayes().fit(table, ["yes", "yes", "no", "no"])
     >>> model.predict([{"outlook": "sunny", "wind": 4.0}]).tolist()
     ['yes']
-    >>> model.forget(table[:1], ["yes"]).class_count_.tolist()  # as if the row had never been learned
+    >>> model.forget(table[:2], ["yes", "yes"]).class_count_.tolist()  # as if the rows had never been learned
     [2.0]
     """
 

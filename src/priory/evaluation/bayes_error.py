@@ -1,4 +1,4 @@
-"""The Bayes rate, the error of the best possible classifier: an upper bound from the nearest neighbour's error."""
+"""Upper bound on the Bayes rate (the lowest possible error) from the error of the nearest neighbour."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from priory.regression.design_matrix import as_data_frame, encode_design_columns
 
 
 class BayesRate(NamedTuple):
-    """What the nearest neighbour's error says about the error of the best possible classifier, with 95 % intervals.
+    """Bounds on the Bayes rate, the lowest error that any classifier can have, with 95 % intervals.
 
     Attributes
     ----------
     at_most : Interval
-        The error of the nearest neighbour on rows that it has not seen. No classifier errs less than the best one, so
-        this is an upper bound of the Bayes rate.
+        The leave-one-out error of the nearest neighbour. The error of any classifier is an upper bound on the Bayes
+        rate.
     with_near_neighbours : Interval
-        The smallest Bayes rate that Cover and Hart allow with this error. It is a lower bound only if every row is so
-        near to its neighbour that the classes are equally probable for both, as in the limit of many rows. In many
-        columns no row is near another, and the Bayes rate can be far below.
+        The lower bound of Cover and Hart for this error. It holds only in the limit of many rows, where a row and its
+        nearest neighbour have the same class probabilities. With many columns the neighbours are far away, and the
+        Bayes rate can be much lower.
     """
 
     at_most: Interval
@@ -40,9 +40,8 @@ def bayes_rate(X: MatrixLike, y: ArrayLike) -> BayesRate:
     """Return an upper bound on the Bayes rate, the error of the best possible classifier, from nearest neighbours.
 
     Each row is predicted to have the class of its nearest neighbour, with the columns scaled to unit variance. The
-    error of any classifier on rows that it has not seen is an upper bound. No lower bound holds for every table; that
-    of Cover and Hart, which is returned as well, holds in the limit of many rows, where a row and its neighbour are
-    alike.
+    error of any classifier on unseen rows is an upper bound. No lower bound holds for every table; the lower bound of
+    Cover and Hart, which is returned too, holds in the limit of many rows.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ def bayes_rate(X: MatrixLike, y: ArrayLike) -> BayesRate:
     x, labels = _scale_columns(X), np.asarray(y)
     if len(x) != len(labels) or len(x) < 2:
         raise DataError(f"X has {len(x)} rows and y has {len(labels)}; give the same number of both, and at least two.")
-    # (rows, 2): of the two rows nearest to each row, one is usually, but with duplicates not always, the row itself
+    # (rows, 2): the two rows nearest to each row. One of them is the row itself, except among duplicates.
     near = np.asarray(KDTree(x).query(x, k=2)[1])
     neighbour = np.where(near[:, 0] == np.arange(len(x)), near[:, 1], near[:, 0])
     error = proportion_interval(float((labels[neighbour] != labels).sum()), len(x))
@@ -81,8 +80,8 @@ def bayes_rate(X: MatrixLike, y: ArrayLike) -> BayesRate:
 
 
 def _cover_hart_bound(error: float, classes: int) -> float:
-    """Return the smallest Bayes rate if infinitely near neighbours err with e: (1 - √(1 - e/m)) m, m = 1 - 1/k."""
-    largest = 1 - 1 / classes  # the error of guessing
+    """Return the bound of Cover and Hart for k classes and error e: m (1 - √(1 - e/m)) with m = 1 - 1/k."""
+    largest = 1 - 1 / classes  # the error of guessing uniformly
     return largest * (1 - math.sqrt(max(0.0, 1 - error / largest))) if largest else 0.0
 
 
@@ -92,5 +91,6 @@ def _scale_columns(X: MatrixLike) -> Array:
     x = np.asarray(cast(ArrayLike, X), dtype=float) if frame is None else encode_design_columns(frame, frame.columns)[0]
     if x.ndim != 2:
         raise DataError(f"X has {x.ndim} dimension(s); give a table of rows and columns.")
+    # (columns,); a constant column has spread 0 and becomes all zeros
     mean, spread = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
     return np.nan_to_num((x - mean) / np.where(spread > 0, spread, 1.0))

@@ -1,4 +1,4 @@
-"""The scores of each class against all others."""
+"""One-versus-rest scores of each class: precision, recall, F1, ROC area, average precision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ClassScores(NamedTuple):
-    """The scores of one class against all others."""
+    """One-versus-rest scores of one class."""
 
     label: Any
     rows: float
@@ -27,11 +27,11 @@ class ClassScores(NamedTuple):
 
 
 class RowsByClass(NamedTuple):
-    """The weight of rows by class: (classes,) each."""
+    """Total weight of the rows by class; each array is (classes,)."""
 
-    answered: Array  # rows with this answer
-    true: Array  # rows of this class
-    both: Array
+    answered: Array  # predicted as this class
+    true: Array  # of this class
+    both: Array  # true positives
 
     @classmethod
     def of(cls, scores: Scores) -> RowsByClass:
@@ -48,15 +48,15 @@ class RowsByClass(NamedTuple):
 
 
 def score_classes(scores: Scores, chosen: Iterable[int]) -> list[ClassScores]:
-    """The scores of some classes, given by their numbers."""
+    """Return the scores of the classes with these indices."""
     rows = RowsByClass.of(scores)
     either = rows.either
     return [
         ClassScores(
             scores.classes[c],
             float(rows.true[c]),
-            scores.measure_share(rows.both[c], rows.answered[c]),
-            scores.measure_share(rows.both[c], rows.true[c]),
+            scores.measure_share(rows.both[c], rows.answered[c]),  # precision
+            scores.measure_share(rows.both[c], rows.true[c]),  # recall
             _f1_from_jaccard(scores.measure_share(rows.both[c], either[c])),
             *_measure_areas(scores, scores.classes[c], rows.true[c]),
         )
@@ -65,20 +65,21 @@ def score_classes(scores: Scores, chosen: Iterable[int]) -> list[ClassScores]:
 
 
 def find_worst_classes(scores: Scores, max_classes: int) -> list[int]:
-    """The numbers of the classes of lowest F1, the worst first; classes without rows and answers come last."""
+    """Return the indices of the classes with the lowest F1, worst first; classes without rows or answers come last."""
     rows = RowsByClass.of(scores)
+    # (classes,): intersection over union of true and predicted rows, infinite where both are empty
     jaccard = np.divide(rows.both, rows.either, out=np.full(len(rows.both), np.inf), where=rows.either > 0)
-    numbers: list[int] = np.argsort(jaccard, kind="stable")[:max_classes].tolist()  # F1 rises with it
+    numbers: list[int] = np.argsort(jaccard, kind="stable")[:max_classes].tolist()  # F1 has the same order
     return numbers
 
 
 def _measure_areas(scores: Scores, label: Hashable, rows: float) -> tuple[Interval, Interval]:
-    """The areas under the curves of a class; nothing is known of a class without rows."""
+    """Return the areas under the ROC and precision-recall curves; NaN for a class without rows."""
     if rows == 0:
         return UNKNOWN_SHARE, UNKNOWN_SHARE
     return scores.roc(label).area, scores.precision_recall(label).area
 
 
 def _f1_from_jaccard(jaccard: Interval) -> Interval:
-    """Return F1 = 2j / (1 + j) from j, the share of hits among rows that are or were predicted as the class."""
+    """Return F1 = 2j / (1 + j) from the Jaccard index j; the function increases, so it maps the bounds too."""
     return Interval(*(2 * j / (1 + j) for j in jaccard))

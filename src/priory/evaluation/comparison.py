@@ -1,4 +1,4 @@
-"""Two models on the same rows: the difference of their scores, row by row, with an interval."""
+"""Paired comparison of two models on the same rows: the difference of their scores, with an interval."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ COMPARED_SCORES = ("accuracy", "log_loss", "brier")
 
 @dataclass(frozen=True)
 class Comparison:
-    """The first model minus the second: of accuracy positive is better, of log loss and Brier score negative.
+    """Scores of the first model minus scores of the second.
+
+    The first model is better where accuracy is positive, and where log loss or Brier score is negative.
 
     Attributes
     ----------
     accuracy, log_loss, brier : Interval
-        The difference, with a 95 % interval. Rows are compared in pairs, so that rows that are hard for both models do
-        not count as uncertainty.
+        The difference with a 95 % interval. The comparison is paired, so rows that are hard for both models do not
+        widen the interval.
     """
 
     accuracy: Interval
@@ -33,7 +35,7 @@ class Comparison:
     brier: Interval
 
     def describe(self, first: str, second: str) -> str:
-        """Which model is better, in one sentence."""
+        """Say in one sentence which model is better."""
         better = {
             "in accuracy": _find_better(self.accuracy, first, second),
             "in log loss": _find_better(self.log_loss, second, first),
@@ -45,7 +47,7 @@ class Comparison:
 
 
 def compare_scores(first: Scores, second: Scores) -> Comparison:
-    """The difference of the scores of two models on the same rows.
+    """Return the difference between the scores of two models on the same rows.
 
     >>> good = Scores.of(["a", "b"] * 20, [[0.9, 0.1], [0.2, 0.8]] * 20, ["a", "b"])
     >>> guess = Scores.of(["a", "b"] * 20, [[0.5, 0.5], [0.6, 0.4]] * 20, ["a", "b"])
@@ -55,12 +57,13 @@ def compare_scores(first: Scores, second: Scores) -> Comparison:
     if first.classes != second.classes or not np.array_equal(first.truth, second.truth):
         raise DataError("the models were judged on different rows or classes; judge both on the same rows")
     pairs = zip(_measure_rows(first).values(), _measure_rows(second).values(), strict=True)
+    # cross-validated models share training rows, so their scores vary more than independent ones
     widening = math.sqrt(first.variance_factor)
     return Comparison(*(mean_interval(a - b, first.weight).widen(widening) for a, b in pairs))
 
 
 def format_comparison(scores: Mapping[str, Scores]) -> str:
-    """A table of several models on the same rows; each is compared with the first."""
+    """Format a table of several models on the same rows, each compared with the first."""
     first, *others = scores
     rows = [("model", "accuracy", "log loss", "Brier score", "log loss, difference to the first")]
     for name, one in scores.items():
@@ -75,7 +78,7 @@ def _format_scores_of(scores: Scores) -> tuple[str, str, str]:
 
 
 def _measure_rows(scores: Scores) -> dict[str, Array]:
-    """(rows,) of each score: the mean over the rows is the score."""
+    """Return each score per row, (rows,); its mean over the rows is the score."""
     measured = (scores.answer == scores.truth) * 1.0, scores.surprise, scores.squared_error
     return dict(zip(COMPARED_SCORES, measured, strict=True))
 

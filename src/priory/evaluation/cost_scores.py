@@ -1,4 +1,4 @@
-"""What the answers of a model cost, next to simpler ways to answer."""
+"""Mean cost of a model's decisions, compared with simpler decision rules."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from priory.evaluation.scores import Scores
 
 
 class CostScores(NamedTuple):
-    """The mean cost of a row, by how the answer is chosen."""
+    """Mean cost per row under three decision rules."""
 
-    least_cost: Interval  # the answer of least expected cost
+    least_cost: Interval  # the answer with the lowest expected cost
     most_probable: Interval
-    constant: Interval  # the same answer for all rows, the best of them
+    constant: Interval  # the best constant answer
     constant_answer: str
-    abstained: float  # the share of rows without an answer, by least expected cost
+    abstained: float  # share of rows for which abstaining has the lowest expected cost
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything for JSON."""
+        """Return the scores as a dictionary for JSON."""
         intervals = {name: getattr(self, name)._asdict() for name in ("least_cost", "most_probable", "constant")}
         return {**intervals, "constant_answer": self.constant_answer, "abstained": self.abstained}
 
@@ -41,7 +41,7 @@ class CostScores(NamedTuple):
 
 
 def compute_cost_scores(scores: Scores, costs: CostTable) -> CostScores:
-    """Return what the answers cost by the truth, not by what the model expects.
+    """Return the mean cost of the answers, given the true classes (not the model's probabilities).
 
     >>> scores = Scores.of(["ill", "well"], [[0.3, 0.7], [0.1, 0.9]], ["ill", "well"])
     >>> found = compute_cost_scores(scores, CostTable(np.array([[0.0, 10.0], [1.0, 0.0]])))
@@ -49,6 +49,7 @@ def compute_cost_scores(scores: Scores, costs: CostTable) -> CostScores:
     (0.5, 5.0)
     """
     answers = LeastCost(costs).choose(np.exp(scores.log_probabilities)).answers
+    # the mean cost of giving the same answer for every row, one for each class
     constants = [_measure_mean_cost(scores, costs, np.full(len(answers), c)) for c in range(len(scores.classes))]
     best = int(np.argmin([cost.value for cost in constants]))
     return CostScores(
@@ -61,8 +62,8 @@ def compute_cost_scores(scores: Scores, costs: CostTable) -> CostScores:
 
 
 def _measure_mean_cost(scores: Scores, costs: CostTable, answers: Array) -> Interval:
-    """The mean cost of answers, some of which may be none."""
-    each = costs.mistakes[scores.truth, answers]
+    """Return the mean cost of answers, (rows,), which may include `NO_ANSWER`."""
+    each = costs.mistakes[scores.truth, answers]  # (rows,); the index NO_ANSWER is replaced below
     if costs.abstain is not None:
         each = np.where(answers == NO_ANSWER, costs.abstain[scores.truth], each)
     return mean_interval(each, scores.weight)

@@ -1,4 +1,4 @@
-"""What mistakes cost: a number for each true class and answer, and for giving no answer."""
+"""Misclassification costs: one for each true class and answer, and one for abstaining."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class CostTable:
     abstain: Array | None = None
 
     def expect(self, probabilities: Array) -> Array:
-        """(rows, answers): the expected cost of each answer; no answer, where it is allowed, is the last column."""
+        """Return the expected cost of each answer, (rows, answers); abstaining, if allowed, is the last column."""
         answers = self.mistakes if self.abstain is None else np.column_stack([self.mistakes, self.abstain])
-        return probabilities @ answers
+        return probabilities @ answers  # (rows, classes) @ (classes, answers)
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs as a user gives them, by the names of classes.
+    """Costs by class name, as a user gives them.
 
     Parameters
     ----------
     mistakes : dict of (true class, answer) to cost
         A mistake that is not named costs 1, a right answer 0.
     false_negative, false_positive : float, optional
-        With two classes: the cost of missing the positive class, and of answering it wrongly.
+        With two classes: the cost of a false negative and of a false positive.
     positive : str, optional
         The positive class; by default the rarer one.
     abstain : float, or dict of true class to cost, optional
@@ -58,12 +58,12 @@ class Costs:
     abstain: float | Mapping[str, float] | None = None
 
     def tabulate(self, classes: Sequence[str], counts: Array) -> CostTable:
-        """The costs for these classes, of which so many rows were learned.
+        """Return the cost table for these classes; ``counts`` has the number of rows of each.
 
         >>> Costs(false_negative=10).tabulate(["bad", "good"], np.array([30.0, 70.0])).mistakes.tolist()
         [[0.0, 10.0], [1.0, 0.0]]
         """
-        table = 1.0 - np.eye(len(classes))
+        table = 1.0 - np.eye(len(classes))  # (true class, answer): zero-one loss
         if self.false_negative is not None or self.false_positive is not None:
             positive = self.find_positive(classes, counts)
             table[positive, 1 - positive] = 1.0 if self.false_negative is None else self.false_negative
@@ -73,7 +73,7 @@ class Costs:
         return CostTable(table, self._tabulate_abstaining(classes))
 
     def find_positive(self, classes: Sequence[str], counts: Array) -> int:
-        """The index of the positive class: the one that was named, or the rarer of the two."""
+        """Return the index of the positive class: the named one, or the rarer of the two."""
         if len(classes) != 2:
             raise DataError(
                 f"fn and fp are for two classes, and the model has {len(classes)}; give costs as TRUE:ANSWER=COST"
@@ -90,7 +90,7 @@ class Costs:
 
 
 def parse_costs(text: str, positive: str | None = None) -> Costs:
-    """Costs written as ``fn=10,fp=1``, or as ``TRUE:ANSWER=COST`` for any classes, with ``abstain=COST``.
+    """Parse costs written as ``fn=10,fp=1``, or as ``TRUE:ANSWER=COST`` for any classes, with ``abstain=COST``.
 
     >>> parse_costs("fn=10,fp=1,abstain=0.5").false_negative
     10.0
@@ -100,7 +100,7 @@ def parse_costs(text: str, positive: str | None = None) -> Costs:
     mistakes: dict[tuple[str, str], float] = {}
     named: dict[str, float] = {}
     for pair in text.split(","):
-        name, _, number = pair.rpartition("=")
+        name, _, number = pair.rpartition("=")  # class names may contain "="
         name = name.strip()
         truth, colon, answer = name.partition(":")
         if name in (FALSE_NEGATIVE, FALSE_POSITIVE, ABSTAIN_NAME):
@@ -113,7 +113,7 @@ def parse_costs(text: str, positive: str | None = None) -> Costs:
 
 
 def parse_finite(number: str, place: str, meaning: str) -> float:
-    """A finite number; ``place`` says where it was given, and ``meaning`` what it is."""
+    """Parse a finite number; ``place`` and ``meaning`` are used in the error message."""
     try:
         value = float(number)
     except ValueError:
@@ -124,7 +124,7 @@ def parse_finite(number: str, place: str, meaning: str) -> float:
 
 
 def find_class_index(label: str, classes: Sequence[str]) -> int:
-    """The position of a class; an unknown one is an error that lists those there are."""
+    """Return the index of a class; the error for an unknown class lists the known ones."""
     if label not in classes:
         known = ", ".join(map(repr, classes[:10]))
         raise DataError(f"the model has no class {label!r}{suggest_name(label, classes)}; it has {known}")

@@ -29,8 +29,9 @@ def roc_curve(positive: Array, score: Array, weight: Array) -> Curve:
     0.75
     """
     thresholds, hits, misses = _count_hits_and_misses(positive, score, weight)
-    y, x = _to_shares(np.r_[0.0, hits]), _to_shares(np.r_[0.0, misses])
+    y, x = _to_shares(np.r_[0.0, hits]), _to_shares(np.r_[0.0, misses])  # (thresholds + 1,), from (0, 0) to (1, 1)
     value = min(float(np.trapezoid(y, x)), 1.0)
+    # converts weights into effective numbers of rows, which the interval needs
     rows = effective_sample_size(weight) / weight.sum()
     return Curve(x, y, np.r_[np.inf, thresholds], roc_area_interval(value, rows * hits[-1], rows * misses[-1]))
 
@@ -41,8 +42,9 @@ def precision_recall_curve(positive: Array, score: Array, weight: Array) -> Curv
     The area is the average precision: a sum of steps, because there is no threshold between two neighbouring scores.
     """
     thresholds, hits, misses = _count_hits_and_misses(positive, score, weight)
-    x, y = _to_shares(hits), hits / (hits + misses)
+    x, y = _to_shares(hits), hits / (hits + misses)  # (thresholds,): recall and precision
     value = float(np.sum(np.diff(x, prepend=0.0) * y))
+    # the interval treats the area as a proportion of the effective number of positive rows
     positives = float(effective_sample_size(weight) / weight.sum() * hits[-1])
     return Curve(
         np.r_[0.0, x], np.r_[1.0, y], np.r_[np.inf, thresholds], proportion_interval(value * positives, positives)
@@ -50,10 +52,12 @@ def precision_recall_curve(positive: Array, score: Array, weight: Array) -> Curv
 
 
 def _count_hits_and_misses(positive: Array, score: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Return the distinct scores, falling, and the weight of positive and negative rows at or above each of them."""
+    """Return the distinct scores in falling order, and the weight of true and false positives at each threshold."""
+    # rows by falling score, without rows of weight zero
     order = np.argsort(-score, kind="stable")
     order = order[weight[order] > 0]
     s, w, is_class = score[order], weight[order], positive[order] != 0
+    # the last row of each run of equal scores: rows with the same score pass the threshold together
     last = np.r_[np.flatnonzero(s[1:] != s[:-1]), len(s) - 1]
     return s[last], np.cumsum(w * is_class)[last], np.cumsum(w * ~is_class)[last]
 

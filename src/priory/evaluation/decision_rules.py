@@ -1,4 +1,4 @@
-"""Rules that turn probabilities into answers: the least expected cost, or a threshold for each class."""
+"""Decision rules: lowest expected cost, or a probability threshold for each class."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ NO_ANSWER = -1
 
 
 class Choices(NamedTuple):
-    """The answer to each row as the index of a class, `NO_ANSWER` for none, and its expected cost if costs decide."""
+    """The chosen class index of each row (or `NO_ANSWER`), and its expected cost if the rule has costs."""
 
     answers: Array  # (rows,)
     cost: Array | None = None  # (rows,)
 
 
 class DecisionRule(ABC):
-    """How an answer is chosen."""
+    """Chooses an answer from class probabilities."""
 
     @abstractmethod
     def choose(self, probabilities: Array) -> Choices:
-        """The answers to rows of probabilities, (rows, classes)."""
+        """Return the answer for each row of probabilities, (rows, classes)."""
 
 
 @final
 @dataclass(frozen=True)
 class LeastCost(DecisionRule):
-    """The answer of least expected cost, which may be none (Chow's rule); of equal ones the first."""
+    """Choose the answer with the lowest expected cost, or abstain (Chow's rule); ties go to the first."""
 
     costs: CostTable
 
     def choose(self, probabilities: Array) -> Choices:
-        expected = self.costs.expect(probabilities)
+        expected = self.costs.expect(probabilities)  # (rows, answers)
         chosen = expected.argmin(axis=1)
+        # the column after the last class is abstaining
         answers = np.where(chosen < len(self.costs.mistakes), chosen, NO_ANSWER)
         return Choices(answers, expected[np.arange(len(expected)), chosen])
 
@@ -48,11 +49,11 @@ class LeastCost(DecisionRule):
 @final
 @dataclass(frozen=True)
 class Thresholds(DecisionRule):
-    """The class that exceeds its threshold by the largest factor; a class below its threshold is never the answer.
+    """Choose the class that exceeds its threshold by the largest factor, and never a class below its threshold.
 
-    Where no class reaches its threshold, the most probable class without a threshold is the answer, and there is none
-    if every class has one. So a threshold for one of two classes is where the answer changes from the other to it, and
-    the same threshold for all classes leaves rows without an answer unless one class is that probable.
+    If no class reaches its threshold, the most probable class without a threshold is chosen, or `NO_ANSWER` if every
+    class has one. With two classes, a threshold for one of them is the probability at which the answer changes. The
+    same threshold for all classes means: abstain unless one class is at least that probable.
     """
 
     by_class: Array = field(default_factory=lambda: np.zeros(0))  # (classes,), NaN for a class without a threshold
@@ -60,13 +61,13 @@ class Thresholds(DecisionRule):
     def choose(self, probabilities: Array) -> Choices:
         limits = np.broadcast_to(self.by_class, probabilities.shape[1:]) if len(self.by_class) else np.full(1, np.nan)
         factors = probabilities / np.maximum(limits, np.finfo(float).tiny)
-        # those that reach a threshold first (their factor is at least 1), then those without one (at most 1)
+        # (rows, classes): above 1 for classes that reach their threshold, at most 1 for classes without a threshold
         scores = np.where(np.isnan(limits), probabilities, np.where(factors >= 1, 1 + factors, -np.inf))
         return Choices(np.where(np.isneginf(scores.max(axis=1)), NO_ANSWER, scores.argmax(axis=1)))
 
 
 def make_thresholds(thresholds: float | Mapping[str, float] | None, classes: Sequence[str]) -> Thresholds:
-    """The rule for one threshold for all classes, or thresholds by the names of classes.
+    """Make the rule from one threshold for all classes, or from thresholds by class name.
 
     >>> make_thresholds({"bad": 0.2}, ["bad", "good"]).choose(np.array([[0.3, 0.7], [0.1, 0.9]])).answers.tolist()
     [0, 1]
@@ -74,7 +75,7 @@ def make_thresholds(thresholds: float | Mapping[str, float] | None, classes: Seq
     if thresholds is None:
         return Thresholds()
     named = dict.fromkeys(classes, thresholds) if isinstance(thresholds, int | float) else thresholds
-    limits = np.full(len(classes), np.nan)
+    limits = np.full(len(classes), np.nan)  # NaN: no threshold
     for label, limit in named.items():
         if not 0 <= limit <= 1:
             raise DataError(f"the threshold {limit} is not allowed; use a number from 0 to 1")

@@ -17,7 +17,7 @@ from priory.evaluation.decision_rules import NO_ANSWER, LeastCost
 
 
 class Abstain(Enum):
-    """No answer: the row is left to a person."""
+    """The type of `ABSTAIN`, the decision to give no answer."""
 
     ABSTAIN = "abstain"
 
@@ -40,7 +40,7 @@ class Decisions:
 
     @property
     def abstained(self) -> Array:
-        """Whether each row was left without an answer."""
+        """Whether the decision was to abstain, (rows,)."""
         return np.array([label is ABSTAIN for label in self.labels])
 
 
@@ -95,13 +95,13 @@ def decide(
     p, names = np.asarray(probabilities, dtype=float), np.asarray(classes).tolist()
     k = len(names)
     if p.ndim != 2 or p.shape[1] != k:
-        raise DataError(f"probabilities have shape {p.shape}; give a row of {k} for each case, one for each class.")
+        raise DataError(f"probabilities have shape {p.shape}; give one row of {k} probabilities per case.")
     costs = 1.0 - np.eye(k) if cost is None else np.asarray(cost, dtype=float)
     if costs.shape != (k, k) or not np.isfinite(costs).all():
         raise DataError(f"cost has shape {costs.shape}; give a finite number for each true class (row) and answer.")
     choices = LeastCost(CostTable(costs, None if reject is None else np.full(k, float(reject)))).choose(p)
-    assert choices.cost is not None  # a rule of costs always has it
-    unsure = p.max(axis=1) < (certainty or 0)
+    assert choices.cost is not None  # LeastCost always sets it
+    unsure = p.max(axis=1) < (certainty or 0)  # (rows,)
     answers = np.where(unsure, NO_ANSWER, choices.answers)
     labels = [ABSTAIN if j == NO_ANSWER else names[j] for j in answers]
     return Decisions(labels, np.where(unsure, np.nan if reject is None else reject, choices.cost))

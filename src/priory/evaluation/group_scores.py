@@ -1,4 +1,4 @@
-"""Scores of groups of rows: is the model equally right for all of them?"""
+"""Scores by group of rows, with a test for equal accuracy in all groups."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from priory.evaluation.score_table import align_text_columns
 from priory.evaluation.scores import Scores
 
 MAX_GROUPS_SHOWN = 20
-MAX_CHANCE = 0.01  # below this probability a difference between groups is not taken for chance
+MAX_CHANCE = 0.01  # significance level of the test for equal accuracy
 
 
 @dataclass(frozen=True, eq=False)
 class GroupScores:
-    """The scores of each group of rows, the largest group first.
+    """Scores of each group of rows, largest group first.
 
     Attributes
     ----------
     column : str
-        What the groups are by.
+        The column that defines the groups.
     scores : dict of str to Scores
     chance : float
-        The probability of accuracies that differ as much if all groups were judged equally well (a chi-squared test);
-        1 if there are fewer than two groups.
+        The p-value of a chi-squared test for equal accuracy in all groups; 1 if there are fewer than two groups.
     """
 
     column: str
@@ -36,7 +35,7 @@ class GroupScores:
 
     @property
     def verdict(self) -> str:
-        """Whether the model is equally right for all groups, in one sentence."""
+        """One sentence: whether the accuracy differs between groups by more than chance."""
         if len(self.scores) < 2:
             return "There is one group only."
         if self.chance >= MAX_CHANCE:
@@ -48,7 +47,7 @@ class GroupScores:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything for JSON."""
+        """Return the scores as a dictionary for JSON."""
         groups = {
             name: {"rows": len(one.truth), "accuracy": one.accuracy._asdict(), "log_loss": one.log_loss._asdict()}
             for name, one in self.scores.items()
@@ -74,7 +73,7 @@ class GroupScores:
 
 
 def score_groups(scores: Scores, groups: Sequence[str] | Array, column: str) -> GroupScores:
-    """Return the scores of each group; ``groups`` has the group of each scored row.
+    """Return the scores of each group; ``groups`` has one entry per scored row.
 
     >>> scores = Scores.of(["a", "b"] * 50, [[0.9, 0.1]] * 100, ["a", "b"])
     >>> found = score_groups(scores, ["x", "y"] * 50, "side")
@@ -85,7 +84,9 @@ def score_groups(scores: Scores, groups: Sequence[str] | Array, column: str) -> 
         np.asarray(groups, dtype=object).astype(str), return_inverse=True, return_counts=True
     )
     parts = {str(names[g]): take_scored_rows(scores, codes == g) for g in np.argsort(-counts, kind="stable")}
+    # (groups, 2): the number of right and of wrong answers
     right = np.array([[(one.answer == one.truth).sum(), (one.answer != one.truth).sum()] for one in parts.values()])
+    # the test needs two groups, and at least one right and one wrong answer
     tested = len(parts) > 1 and bool((right.sum(axis=0) > 0).all())
     return GroupScores(
         column, parts, float(scipy.stats.chi2_contingency(right, correction=False).pvalue) if tested else 1.0
@@ -93,7 +94,7 @@ def score_groups(scores: Scores, groups: Sequence[str] | Array, column: str) -> 
 
 
 def take_scored_rows(scores: Scores, rows: Array) -> Scores:
-    """The scores of some of the rows."""
+    """Return the scores of a subset of the rows."""
     return replace(
         scores,
         truth=scores.truth[rows],

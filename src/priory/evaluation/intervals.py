@@ -1,4 +1,4 @@
-"""Scores with their uncertainty: the value, and a 95 % confidence interval."""
+"""Confidence intervals (95 %) of proportions, means and ROC areas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Interval(NamedTuple):
     high: float
 
     def widen(self, factor: float) -> Interval:
-        """The same value, with bounds that are further away by a factor; an infinite value has infinite bounds already.
+        """Return the interval with its half-widths multiplied by a factor; an infinite value is unchanged.
 
         >>> Interval(0.5, 0.25, 0.75).widen(2), Interval(math.inf, -math.inf, math.inf).widen(2)
         (Interval(value=0.5, low=0.0, high=1.0), Interval(value=inf, low=-inf, high=inf))
@@ -42,11 +42,11 @@ class Interval(NamedTuple):
         return f"{self:.3g}"
 
 
-UNKNOWN_SHARE = Interval(math.nan, 0.0, 1.0)  # of nothing
+UNKNOWN_SHARE = Interval(math.nan, 0.0, 1.0)  # a proportion of zero trials
 
 
 def proportion_interval(successes: float, trials: float) -> Interval:
-    """Return a proportion with Wilson's interval, which is not empty even if all trials or none succeed.
+    """Return a proportion with Wilson's interval, which has positive width even if all trials succeed or all fail.
 
     >>> f"{proportion_interval(10, 10):.3f}"
     '1.000 [0.722, 1.000]'
@@ -77,16 +77,18 @@ def mean_interval(values: Array, weight: Array) -> Interval:
 def roc_area_interval(value: float, positives: float, negatives: float) -> Interval:
     """Return the area under a ROC curve with Newcombe's interval.
 
-    The interval holds every area θ that is within Z_95 of its own standard errors of the value. The standard error is
-    that of Hanley and McNeil at θ rather than at the value, so that the interval is not empty for a perfect ranking.
+    The interval contains every area θ for which the value is within Z_95 standard errors of θ. The standard error of
+    Hanley and McNeil is evaluated at θ rather than at the value, so the interval has positive width for a perfect
+    ranking too.
 
     >>> f"{roc_area_interval(1.0, 10, 10):.2f}"
     '1.00 [0.80, 1.00]'
     """
     if positives == 0 or negatives == 0:
         return UNKNOWN_SHARE
-    steps = np.linspace(0, 1, 4001)
-    more = (positives + negatives) / 2 - 1
+    steps = np.linspace(0, 1, 4001)  # candidate areas θ
+    more = (positives + negatives) / 2 - 1  # Newcombe: the mean group size replaces both group sizes
+    # the variance of the area is θ (1 - θ) times this
     spread = (1 + more * ((1 - steps) / (2 - steps) + steps / (1 + steps))) / (positives * negatives)
     inside = steps[np.abs(steps - value) <= Z_95 * np.sqrt(steps * (1 - steps) * spread)]
     return Interval(value, float(min([value, *inside])), float(max([value, *inside])))

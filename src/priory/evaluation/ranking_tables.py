@@ -1,4 +1,4 @@
-"""Tables for a decision about one class: what is among its most probable rows, and above a threshold."""
+"""Lift and threshold tables of one class."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9
 
 
 class LiftRow(NamedTuple):
-    """The most probable rows of a class: their share of all rows, and what is among them."""
+    """One row of a lift table: the rows with the highest probability of a class."""
 
     share: float  # of all rows
-    lowest: float  # the smallest probability among them
-    precision: float  # the share of them that are of the class
-    gain: float  # the share of the class that is among them
-    lift: float  # how many times as common the class is among them as among all rows
+    lowest: float  # the lowest probability among these rows
+    precision: float  # the share of these rows that belong to the class
+    gain: float  # the share of the class that these rows contain (recall)
+    lift: float  # precision divided by the share of the class among all rows
 
 
 class ThresholdRow(NamedTuple):
-    """The rows whose probability of a class reaches a threshold, taken for it."""
+    """One row of a threshold table: every row at or above the threshold is predicted as the class."""
 
     threshold: float
     share: float  # of all rows
     precision: float
     recall: float
-    cost: float | None  # on average over all rows
+    cost: float | None  # mean over all rows
 
 
 def compute_lift(scores: Scores, label: str, shares: Sequence[float] = LIFT_SHARES) -> list[LiftRow]:
-    """Return what is among the most probable rows of a class, for growing shares of all rows.
+    """Return the lift table of a class: precision, gain and lift among its most probable rows.
 
     >>> scores = Scores.of(["a", "b", "b", "a"], [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.6, 0.4]], ["a", "b"])
     >>> [(row.gain, row.lift) for row in compute_lift(scores, "a", [0.25, 0.5])]
@@ -45,10 +45,12 @@ def compute_lift(scores: Scores, label: str, shares: Sequence[float] = LIFT_SHAR
     index = [str(name) for name in scores.classes].index(label)
     p = np.exp(scores.log_probabilities[:, index])
     order = np.argsort(-p, kind="stable")
+    # (rows,): cumulative weight of all rows and of rows of the class, by falling probability
     weight = np.cumsum(scores.weight[order])
     hits = np.cumsum((scores.weight * (scores.truth == index))[order])
     found = []
     for share in shares:
+        # the first position where the share is reached; the tolerance absorbs rounding of the cumulative sum
         last = min(int(np.searchsorted(weight, share * weight[-1] * (1 - 1e-12))), len(order) - 1)
         precision, base = hits[last] / weight[last], hits[-1] / weight[-1]
         gain, lift = (hits[last] / hits[-1], precision / base) if hits[-1] else (np.nan, np.nan)
@@ -59,7 +61,7 @@ def compute_lift(scores: Scores, label: str, shares: Sequence[float] = LIFT_SHAR
 def compute_thresholds(
     scores: Scores, label: str, costs: CostTable | None = None, thresholds: Sequence[float] = THRESHOLDS
 ) -> list[ThresholdRow]:
-    """Return what it means to take rows for a class by a threshold; the mean cost where there are two classes."""
+    """Return share, precision and recall at each threshold, and with two classes the mean cost."""
     index = [str(name) for name in scores.classes].index(label)
     p, true = np.exp(scores.log_probabilities[:, index]), scores.truth == index
     weight = scores.weight / scores.weight.sum()
@@ -77,7 +79,7 @@ def compute_thresholds(
 
 
 def format_lift(rows: Sequence[LiftRow], label: str) -> str:
-    """The table of lift and gain, for people."""
+    """Format the lift table as text."""
     cells: list[tuple[str, ...]] = [("rows", "from probability", "precision", "gain", "lift")]
     for row in rows:
         shares = (f"{share:.1%}" for share in (row.precision, row.gain))
@@ -89,7 +91,7 @@ def format_lift(rows: Sequence[LiftRow], label: str) -> str:
 
 
 def format_thresholds(rows: Sequence[ThresholdRow], label: str) -> str:
-    """The table of thresholds, for people; the least cost is marked."""
+    """Format the threshold table as text, with the lowest cost marked."""
     costs = [row.cost for row in rows if row.cost is not None]
     cells: list[tuple[str, ...]] = [("threshold", "rows", "precision", "recall", *(("mean cost", "") if costs else ()))]
     for row in rows:

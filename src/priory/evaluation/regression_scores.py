@@ -1,4 +1,4 @@
-"""Scores of predicted numbers: how far off they are, and whether the intervals hold what they promise."""
+"""Scores of regression: R², errors, and the coverage of predictive intervals."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from priory.evaluation.score_table import align_text_columns
 
 @dataclass(frozen=True, eq=False)
 class RegressionScores:
-    """Predicted numbers compared with true ones, each score with a 95 % interval.
+    """Scores of predicted numbers, each with a 95 % interval.
 
     Parameters
     ----------
     truth, predicted : ndarray of shape (n_rows,)
         The true numbers and the predicted ones.
     low, high : ndarray of shape (n_rows,)
-        The bounds between which the model expects each number.
+        The bounds of the predictive intervals.
     level : float
-        The probability with which it expects it there.
+        The nominal probability of the predictive intervals.
 
     Examples
     --------
@@ -43,12 +43,12 @@ class RegressionScores:
 
     @cached_property
     def squared_error(self) -> Interval:
-        """The mean of the squared errors; its square root is `rmse`."""
+        """The mean squared error; its square root is `rmse`."""
         return mean_interval((self.predicted - self.truth) ** 2, np.ones(len(self.truth)))
 
     @property
     def rmse(self) -> Interval:
-        """The root of the mean squared error, in the units of the target."""
+        """The root mean squared error, in the units of the target."""
         return Interval(*(math.sqrt(max(0.0, value)) for value in self.squared_error))
 
     @cached_property
@@ -58,7 +58,7 @@ class RegressionScores:
 
     @property
     def r2(self) -> Interval:
-        """The share of the variance of the target that is predicted: 1 - squared error / variance."""
+        """The coefficient of determination: 1 - squared error / variance."""
         variance = float(self.truth.var())
         if variance == 0:
             return Interval(math.nan, math.nan, math.nan)
@@ -67,22 +67,22 @@ class RegressionScores:
 
     @cached_property
     def coverage(self) -> Interval:
-        """The share of rows whose number is within the predicted bounds; it should be `level`."""
+        """The share of rows within their predictive interval; it should be `level`."""
         inside = (self.low <= self.truth) & (self.truth <= self.high)
         return proportion_interval(float(inside.sum()), len(inside))
 
     @property
     def base_rmse(self) -> float:
-        """The root mean squared error of always answering the mean."""
+        """The root mean squared error of always predicting the mean."""
         return float(self.truth.std())
 
     @property
     def base_mae(self) -> float:
-        """The mean absolute error of always answering the median."""
+        """The mean absolute error of always predicting the median."""
         return float(np.abs(self.truth - np.median(self.truth)).mean())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as numbers for JSON."""
+        """Return the scores as a dictionary for JSON."""
         scores = {name: getattr(self, name)._asdict() for name in ("r2", "rmse", "mae", "coverage")}
         base = {"rmse": self.base_rmse, "mae": self.base_mae}
         return {"rows": len(self.truth), **scores, "level": self.level, "base_rate": base}
@@ -102,7 +102,7 @@ class RegressionScores:
 
 
 def format_quantity(number: float) -> str:
-    """A number with four significant digits, without an exponent where it can be read without one.
+    """Format a number with four significant digits, with an exponent only if it is very large or small.
 
     >>> format_quantity(16490.3), format_quantity(0.01234567), format_quantity(3.2e-9)
     ('16,490', '0.01235', '3.2e-09')

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ScoreValue: TypeAlias = "bool | int | float | str | dict[str, ScoreValue] | None"  # as JSON has it
 
-MAX_CONFUSION_CLASSES = 1000  # in the scores as JSON
+MAX_CONFUSION_CLASSES = 1000  # a larger confusion matrix is left out of the JSON
 
 OVERALL_SCORES = {  # the scores over all rows: title and number format
     "accuracy": ("accuracy", ".1%"),
@@ -27,9 +27,9 @@ OVERALL_SCORES = {  # the scores over all rows: title and number format
 
 
 def format_scores(scores: Scores) -> str:
-    """Return the scores next to those of the base rate, the verdict, and the classes (the worst if there are many).
+    """Format the scores beside the base rate, the verdict, and the scores of the classes (the worst if there are many).
 
-    Too few rows to judge a model by are not scored: the verdict is all there is.
+    With too few rows only the verdict is shown.
     """
     if not scores.has_enough_rows:
         return scores.verdict
@@ -38,7 +38,7 @@ def format_scores(scores: Scores) -> str:
 
 
 def format_scores_html(scores: Scores) -> str:
-    """Return the same as HTML."""
+    """Format the scores as HTML tables."""
     if not scores.has_enough_rows:
         return DisplayTable(scores.verdict, (), ())._repr_html_()
     tables = [
@@ -49,7 +49,7 @@ def format_scores_html(scores: Scores) -> str:
 
 
 def _list_overall(scores: Scores) -> list[tuple[str, ...]]:
-    """Return the scores over all rows next to those of the base rate, with a heading."""
+    """Return the rows of the table of overall scores and base rates, heading first."""
     overall: list[tuple[str, ...]] = [(f"{len(scores.truth)} rows", "score", "95 % interval", "base rate")]
     for name, (title, form) in OVERALL_SCORES.items():
         score, base = getattr(scores, name), scores.base_score(name)
@@ -59,7 +59,7 @@ def _list_overall(scores: Scores) -> list[tuple[str, ...]]:
 
 
 def _list_classes(scores: Scores) -> list[tuple[str, ...]]:
-    """Return the scores of each class, or of the worst, with a heading."""
+    """Return the rows of the table of classes, heading first."""
     worst = scores.worst()
     title = "class" if len(worst) == len(scores.classes) else f"worst {len(worst)} of {len(scores.classes)} classes"
     classes: list[tuple[str, ...]] = [(title, "rows", "precision", "recall", "F1", "ROC area")]
@@ -72,8 +72,8 @@ def _list_classes(scores: Scores) -> list[tuple[str, ...]]:
 def scores_to_dict(scores: Scores) -> dict[str, Any]:
     """Return the scores as lists, numbers and strings; infinite or undefined values become None.
 
-    Too few rows to judge a model by are not scored: all scores are None, and the verdict says why. Neither is there a
-    confusion matrix of more than 1,000 classes.
+    With too few rows all scores are None, and the verdict gives the reason. With more than 1,000 classes the confusion
+    matrix is None.
     """
     enough = scores.has_enough_rows
     return {
@@ -97,6 +97,7 @@ def align_text_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     class  rows
     a        12
     """
+    # the width of each column
     first, *others = (max(map(display_width, column)) for column in zip(*rows, strict=True))
     return [
         "  ".join(
@@ -107,7 +108,7 @@ def align_text_columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _to_json_value(value: object) -> ScoreValue:
-    """Return the value as JSON has it: an interval as a dictionary, an infinite number as None."""
+    """Convert a value for JSON: an interval to a dictionary, an infinite number to None."""
     if isinstance(value, Interval):
         return _to_json_value(value._asdict())
     if isinstance(value, dict):
@@ -118,5 +119,5 @@ def _to_json_value(value: object) -> ScoreValue:
 
 
 def _format_score(score: float) -> str:
-    """Return the score of a class; without any rows it is undefined."""
+    """Format the score of a class; NaN (a class without rows) is "undefined"."""
     return "undefined" if math.isnan(score) else f"{score:.3f}"

@@ -1,4 +1,4 @@
-"""Scores of predicted probabilities, each with its interval and next to the score of the base rate."""
+"""Scores of predicted probabilities, each with a confidence interval and the base rate for comparison."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_WORST_CLASSES = 10  # shown in a table
-PROBABILITY_ROW_TOLERANCE = 1e-6  # how far from one the probabilities of a row may sum
+PROBABILITY_ROW_TOLERANCE = 1e-6  # allowed distance of the sum of a row from 1
 
 
 class BaseRate(NamedTuple):
-    """The scores of a model that ignores the data.
+    """Scores of a model that ignores the columns.
 
-    Its accuracy is that of always answering the most common class; its log loss and Brier score are those of always
-    predicting the shares of the classes.
+    The accuracy is obtained by always answering the most common class, log loss and Brier score by always predicting
+    the class frequencies.
     """
 
     label: Any
@@ -73,10 +73,10 @@ class Scores:
     weight : ndarray of shape (n_rows,)
         How many times each row counts.
     positions : ndarray of shape (n_rows,), optional
-        Where only some of the rows that were given are scored: the position of each among those given.
+        If only a subset of the given rows is scored: the position of each scored row among the given ones.
     folds : int, optional
-        The number of folds, where each was judged by a model of the others. These models share most of their rows, so
-        that each row tells less about a model of all rows: intervals are wider by the factor of Nadeau and Bengio.
+        The number of folds, if the scores are from cross-validation. The models of the folds share most of their
+        training rows, so the intervals are widened by the factor of Nadeau and Bengio.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Scores:
                 "give a row for each label and a column for each class."
             )
         p = np.exp(given) if logs else given
-        wrong = ~(np.abs(p.sum(axis=1) - 1) <= PROBABILITY_ROW_TOLERANCE) | (p < 0).any(axis=1)
+        wrong = ~(np.abs(p.sum(axis=1) - 1) <= PROBABILITY_ROW_TOLERANCE) | (p < 0).any(axis=1)  # (rows,), NaN included
         if wrong.any():
             row = int(np.argmax(wrong))
             raise DataError(
@@ -178,16 +178,17 @@ class Scores:
 
     @cached_property
     def squared_error(self) -> Array:
-        """The squared distance of each row's probabilities from the truth; its mean is the Brier score."""
+        """The squared distance of each row's probabilities from the one-hot true class; its mean is the Brier score."""
         return self._squared_error(np.exp(self.log_probabilities))
 
     @cached_property
     def confusion(self) -> Array:
-        """The weight of the rows of each true class (row) and each answer (column)."""
+        """The confusion matrix, (true classes, answers): total weights of rows."""
         return self.count_answers(np.arange(len(self.classes)))
 
     def count_answers(self, chosen: Array) -> Array:
-        """Return the confusion among some classes, given by their numbers."""
+        """Return the confusion matrix restricted to the classes with the indices ``chosen``."""
+        # (classes,): position of each class in the result, -1 if it was not chosen
         k, place = len(chosen), np.full(len(self.classes), -1)
         place[chosen] = np.arange(k)
         truth, answer = place[self.truth], place[self.answer]
@@ -203,12 +204,12 @@ class Scores:
 
     @cached_property
     def rows(self) -> float:
-        """The number of equally weighted rows that carry as much information."""
+        """The effective number of rows: how many equally weighted rows carry as much information."""
         return effective_sample_size(self.weight)
 
     @cached_property
     def accuracy(self) -> Interval:
-        """The share of right answers."""
+        """The share of correct answers."""
         return self.measure_share(self.weight[self.answer == self.truth].sum(), self.weight.sum())
 
     @cached_property
@@ -223,7 +224,7 @@ class Scores:
 
     @cached_property
     def calibration_error(self) -> Interval:
-        """The average gap between certainty and accuracy over the bins of :meth:`reliability`."""
+        """The expected calibration error over the bins of :meth:`reliability`."""
         return calibration_error(self.reliability(), self.rows)
 
     def reliability(self, bins: int = N_RELIABILITY_BINS) -> list[ReliabilityBin]:
@@ -234,7 +235,7 @@ class Scores:
     def expected_error(self) -> Interval:
         """The share of wrong answers that the probabilities predict: the mean of ``1 - max p``.
 
-        If the probabilities are P(class | row), it is the Bayes rate. That they are calibrated is not enough.
+        It equals the Bayes rate if the probabilities are the true P(class | row); calibration alone is not enough.
         """
         return self._mean_loss(1 - self.certainty)
 
@@ -255,7 +256,7 @@ class Scores:
 
     @cached_property
     def base(self) -> BaseRate:
-        """The scores of always giving the same answer."""
+        """The scores of the base rate."""
         p = self.shares
         brier = np.average(self._squared_error(np.broadcast_to(p, self.log_probabilities.shape)), weights=self.weight)
         label = self.classes[int(p.argmax())]
@@ -263,14 +264,15 @@ class Scores:
 
     @cached_property
     def gain(self) -> dict[str, Interval]:
-        """How much better than the base rate the model is, compared row by row; positive is better."""
+        """The improvement over the base rate, as a paired difference over rows; positive is better."""
+        # (rows,): paired differences, model minus base rate
         right = (self.answer == self.truth) - 1.0 * (self.truth == self.shares.argmax())
         surprise = -log(self.shares)[self.truth] - self.surprise
         return {"accuracy": self._mean(right), "log_loss": self._mean(surprise)}
 
     @cached_property
     def too_few_rows(self) -> str:
-        """Why there are too few rows to judge a model by, as a sentence; empty if there are enough."""
+        """A sentence that explains why there are too few rows to judge a model, or "" if there are enough."""
         return explain_too_few_rows(self.rows, np.bincount(self.truth[self.weight > 0]))
 
     @property
@@ -289,7 +291,7 @@ class Scores:
         return format_scores_html(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as lists, numbers and strings for JSON; infinite or undefined values become None."""
+        """Return the scores as lists, numbers and strings for JSON; infinite or undefined values become None."""
         return scores_to_dict(self)
 
     def to_frame(self) -> pd.DataFrame:
@@ -302,7 +304,7 @@ class Scores:
         return getattr(self.base, name, None)
 
     def worst(self, max_classes: int = MAX_WORST_CLASSES) -> list[ClassScores]:
-        """Return all classes in order, or with more than ``max_classes`` those of lowest F1, the worst first."""
+        """Return all classes, or if there are more than ``max_classes`` the ones with the lowest F1, worst first."""
         if len(self.classes) <= max_classes:
             return list(self.per_class)
         return score_classes(self, find_worst_classes(self, max_classes))
@@ -317,7 +319,7 @@ class Scores:
 
     @property
     def variance_factor(self) -> float:
-        """By how much the variance of a score is larger than that of independent rows: 1 + K n_test / n_train."""
+        """The factor of Nadeau and Bengio on the variance of a score: 1 + K n_test / n_train, or 1 without folds."""
         return 1.0 if self.folds is None else 1 + self.folds / (self.folds - 1)
 
     def measure_share(self, part: float, whole: float) -> Interval:
@@ -326,16 +328,16 @@ class Scores:
         return proportion_interval(float(part) * per_row, float(whole) * per_row)
 
     def _mean(self, values: Array) -> Interval:
-        """Return the mean of values, (rows,), with its interval, which says nothing if there are too few rows."""
+        """Return the mean of values, (rows,), with its interval, which is infinite if there are too few rows."""
         mean = mean_interval(values, self.weight).widen(math.sqrt(self.variance_factor))
         return mean if self.has_enough_rows else mean._replace(low=-math.inf, high=math.inf)
 
     def _mean_loss(self, values: Array, if_calibrated: Callable[[float], float] | None = None) -> Interval:
         """Return the mean of non-negative values, (rows,), with its interval.
 
-        ``if_calibrated`` is the least loss of a calibrated model, given the share of its answers that are right. The
-        interval of the loss goes at least as high as the interval of the accuracy goes low: a few answers that are all
-        certain and right do not prove a loss of zero.
+        ``if_calibrated`` maps an accuracy to the lowest loss of a calibrated model. The upper bound is at least this
+        loss at the lower bound of the accuracy: a few answers that are all certain and correct do not prove a loss of
+        zero.
         """
         loss = self._mean(values)
         lowest = max(self.accuracy.low, 1 / len(self.classes))  # a calibrated model is never worse than guessing
@@ -344,6 +346,7 @@ class Scores:
 
     def _squared_error(self, p: Array) -> Array:
         """Return the Brier score of each row of probabilities, (rows, classes)."""
+        # |p - one_hot|² = Σ p² - 2 p_truth + 1
         squares = (p**2).sum(axis=1) - 2 * p[np.arange(len(p)), self.truth] + 1
         return squares / 2 if len(self.classes) == 2 else squares
 
@@ -357,7 +360,7 @@ class Scores:
         return self._class_numbers[label]
 
     def _compute_curve(self, kind: Callable[[Array, Array, Array], Curve], label: Hashable) -> Curve:
-        """Return a curve of one class; with two classes the log-odds are the score, which do not saturate near 1."""
+        """Return a curve of one class; with two classes it ranks by log-odds, which do not saturate near 1."""
         c, lp = self._find_class(label), self.log_probabilities
         two = len(self.classes) == 2
         curve = kind(self.truth == c, lp[:, c] - lp[:, 1 - c] if two else lp[:, c], self.weight)

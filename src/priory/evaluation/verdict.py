@@ -1,4 +1,4 @@
-"""Scores in one sentence: whether a model beats the base rate, or that there are too few rows to judge it by."""
+"""The verdict: one sentence on whether a model beats the base rate, or why it cannot be judged."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from priory.models.ledger_formatting import format_value
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
 
-# With fewer rows not even answers that are all right differ from tossing a coin: 2 * 0.5**5 > 5 % (a sign test).
+# With five rows even five correct answers are not significant: the p-value of a sign test is 2 * 0.5**5 > 5 %.
 MIN_ROWS_TO_SCORE = 6
-MIN_ROWS_OF_LARGEST_CLASS = 2  # if each row is the only one of its class, leaving it out leaves nothing of the class
+MIN_ROWS_OF_LARGEST_CLASS = 2  # leave-one-out needs another row of the class
 
 
 def explain_too_few_rows(rows: float, rows_per_class: Array) -> str:
-    """Return why a model cannot be judged by these rows, as a sentence; an empty string if it can.
+    """Return a sentence that explains why these rows are too few to judge a model, or "" if they are enough.
 
     ``rows`` is the effective number of rows, ``rows_per_class`` has one entry per class.
 

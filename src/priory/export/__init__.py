@@ -1,1 +1,1 @@
-"""Models for other places: the HTML report and ONNX graphs."""
+"""Export of models: the HTML report and ONNX graphs."""

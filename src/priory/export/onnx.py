@@ -1,8 +1,8 @@
-"""A fitted classifier as an ONNX graph of plain operators, for places where there is no Python.
+"""Export a fitted classifier as an ONNX graph of standard operators, for runtimes without Python.
 
-The graph takes ``X``, a table of doubles (rows, columns) with NaN for missing cells, and gives ``label`` and
-``probabilities``. It can be made of the classifiers of `priory.naive_bayes` that score by matrix products or Gaussian
-densities, and of `NaiveBayes` on numbers whose families have ``onnx_terms``.
+The graph takes ``X``, a table of doubles (rows, columns) with NaN for missing cells, and returns ``label`` and
+``probabilities``. Supported are the classifiers of `priory.naive_bayes` that score by matrix products or Gaussian
+densities, and `NaiveBayes` on numbers whose families have ``onnx_terms``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXPORTABLE_ATTRIBUTES = {"statistics_", "n_features_in_", "feature_names_in_", "
 
 
 class OnnxGraph:
-    """Nodes and constants; every method adds a node and returns the name of its output."""
+    """Collects nodes and constants; every method adds one and returns the name of its output."""
 
     def __init__(self, onnx: ModuleType) -> None:
         self.onnx = onnx
@@ -53,7 +53,7 @@ class OnnxGraph:
         return name
 
     def gather_columns(self, places: Array) -> str:
-        """Take some columns of the table."""
+        """Select columns of the input table."""
         return self("Gather", "X", np.asarray(places, dtype=np.int64), axis=1)
 
     def sum_columns(self, terms: str) -> str:
@@ -62,9 +62,9 @@ class OnnxGraph:
 
 
 def to_onnx(fitted: Any) -> Any:
-    """The model as an ``onnx.ModelProto``, whose probabilities are those of ``predict_proba`` up to rounding.
+    """Return the model as an ``onnx.ModelProto`` with the probabilities of ``predict_proba``, up to rounding.
 
-    Needs the extra ``onnx``. Models for which ONNX has no operators are refused, with what to do instead.
+    Needs the extra ``onnx``. A model that ONNX cannot express raises DataError, which names an alternative.
     """
     try:
         import onnx
@@ -94,6 +94,7 @@ def to_onnx(fitted: Any) -> Any:
     declared = learned.model().log_prior()[None]
     log_prior = declared if limit is None else limit.log_prior[None]
     joint = graph("Add", export_scores(fitted, graph), log_prior)
+    # where every class is impossible, the prior is the answer, as in predict_proba
     ruled_out = graph("IsInf", graph("ReduceMax", joint, axes=[1], keepdims=1), detect_positive=0)
     answers = graph("Softmax", graph("Where", ruled_out, log_prior, joint), axis=1)
     if limit is not None:
@@ -106,6 +107,7 @@ def to_onnx(fitted: Any) -> Any:
         answers = graph("Div", shifted, graph("ReduceSum", shifted, np.array([1]), keepdims=1))
     graph("Identity", answers, output="probabilities")
     best = graph("ArgMax", "probabilities", axis=1, keepdims=0)
+    # ONNX labels are integers, bools or strings
     labels = classes.astype(np.int64) if classes.dtype.kind in "iuf" else classes
     graph("Gather", graph.add_constant(labels), best, output="label")
     return _build_model_proto(onnx, graph, fitted.n_features_in_, labels)
@@ -153,8 +155,8 @@ def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
 
 
 def _sum_terms(graph: OnnxGraph, x: str, family: AnyFamily, statistics: object, estimate: str) -> str | None:
-    """The terms of some columns (rows, columns) summed over them; None if the family cannot be exported."""
-    cells = graph("Unsqueeze", x, np.array([1]))  # (rows, 1, columns), which broadcasts with (classes, columns)
+    """Return the log-likelihood summed over columns, (rows, classes); None if the family cannot be exported."""
+    cells = graph("Unsqueeze", x, np.array([1]))  # (rows, 1, columns), to broadcast with (classes, columns)
     terms = family.onnx_terms(graph, cells, statistics, estimate)
     return None if terms is None else graph.sum_columns(graph("Where", graph("IsNaN", cells), 0.0, terms))
 
@@ -164,23 +166,24 @@ def _export_gaussian_nb(fitted: GaussianNB, graph: OnnxGraph) -> str:
     centre, precision, constant = model.density_parameters()
     cells = graph("Unsqueeze", graph("Mul", "X", 1.0 / model.moments.units()), np.array([1]))
     difference = graph("Sub", cells, centre)
-    square = graph("Mul", difference, difference)
+    square = graph("Mul", difference, difference)  # (rows, classes, columns)
     return graph.sum_columns(graph("Sub", constant, graph("Mul", square, 0.5 * precision)))
 
 
 def _export_bernoulli_nb(fitted: BernoulliNB, graph: OnnxGraph) -> str:
-    yes = fitted.feature_log_prob_
+    yes = fitted.feature_log_prob_  # (classes, columns): log P(x = 1 | c)
     with np.errstate(divide="ignore"):
         no = np.log1p(-np.exp(yes))
     if not (np.isfinite(yes).all() and np.isfinite(no).all()):
         raise DataError("a column that rules a class out cannot be exported to ONNX; use an alpha above 0.")
     present = "X" if fitted.binarize is None else graph("Greater", "X", float(fitted.binarize))
     present = graph("Cast", present, to=graph.onnx.TensorProto.DOUBLE)
+    # Σ x log p + (1 - x) log(1 - p) = x (log p - log(1 - p)) + Σ log(1 - p)
     return graph("Add", graph("MatMul", present, (yes - no).T), no.sum(axis=1)[None])
 
 
 def _export_multinomial_nb(fitted: MultinomialNB | ComplementNB, graph: OnnxGraph) -> str:
-    weights = fitted.feature_log_prob_
+    weights = fitted.feature_log_prob_  # (classes, columns)
     if not np.isfinite(weights).all():
         raise DataError("a column that rules a class out cannot be exported to ONNX; use an alpha above 0.")
     # the prior is added to the scores of all models, but ComplementNB does not use it: subtract it here

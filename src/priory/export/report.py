@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs nothing else, on what a model is worth and why it answers as it does."""
+"""The report: a self-contained HTML page with the scores, the evidence and the mistakes of a model."""
 
 from __future__ import annotations
 
@@ -35,24 +35,23 @@ if TYPE_CHECKING:
 MAX_REPORT_CLASSES = 12  # classes shown
 MAX_REPORT_TABLES = 12  # columns whose probabilities are shown
 EVIDENCE_OF_TOKENS = (
-    "Words that are common in a class and rare in the others, with the number of times that they were learned in the "
-    "class and in all classes."
+    "Words that are common in a class and rare in the others, with their counts in the class and in all classes."
 )
 EVIDENCE_OF_COLUMNS = (
-    "How far each column speaks for a class against all other classes together, after corrections, on average over "
+    "The evidence of each column for a class against all other classes together, after corrections, averaged over "
     "rows of the class."
 )
 
 
 class AuditFindings(Protocol):
-    """What the report shows of an audit."""
+    """Interface of the audit findings shown in a report."""
 
     def to_html(self) -> str: ...
 
 
 @dataclass(frozen=True)
 class Report:
-    """A page: shown by a notebook, saved for a browser. It holds rows of the data."""
+    """An HTML page, displayed by notebooks or saved to a file. It contains rows of the data."""
 
     html: str
 
@@ -64,6 +63,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         return (
+            # a sandboxed frame: the styles of the page and of the notebook do not mix
             f'<iframe srcdoc="{escape(self.html)}" sandbox title="report" width="100%" height="720" frameborder="0">'
             "</iframe>"
         )
@@ -71,20 +71,20 @@ class Report:
 
 @dataclass(frozen=True)
 class ReportSubject:
-    """What a report is about, for its title.
+    """Description of the data and the model, for the title of a report.
 
     Parameters
     ----------
     source : str
-        The files that the rows come from.
+        The source files of the rows.
     target : str
-        The column that is predicted. By default the name of ``y``, or the column that the model was trained for.
+        The predicted column. By default the name of ``y``, or the target that the model was trained on.
     model_file : str
         The file of the model.
     rows_learned : int, optional
-        The number of rows that the model has learned, where the rows of the report are a sample of them.
+        The number of learned rows, if the rows of the report are a sample of them.
     command : str
-        The command that makes the report again.
+        The command that reproduces the report.
     """
 
     source: str = ""
@@ -106,7 +106,7 @@ def report(
     curve: Mapping[int, Scores] | None = None,
     subject: ReportSubject | None = None,
 ) -> Report:
-    """Report what a fitted model is worth, and why it answers as it does.
+    """Create a report on a fitted model: its scores, its evidence and its mistakes.
 
     Parameters
     ----------
@@ -114,18 +114,18 @@ def report(
         One of Priory's, or any classifier of scikit-learn.
     X, y : rows and their labels
     findings : Findings, optional
-        Those of an audit of the data.
+        The findings of an audit of the data.
     learned : bool
-        Whether the model has learned these rows. Then each is predicted by the model without it, or, for a model that
-        cannot leave rows out, by a model fitted to other rows. Otherwise the model predicts them as it is.
+        Whether the model has learned these rows. Then they are predicted out of sample: by the model without the row
+        or, for a model that cannot leave rows out, by cross-validation.
     scores : Scores, optional
-        What ``model.evaluate(X, y)`` returned for these rows, to save the time of calling it again.
+        The result of ``model.evaluate(X, y)`` for these rows, if it is already known.
     compared : dict of str to Scores, optional
         The scores of other models on the same rows, by name.
     curve : dict of int to Scores, optional
-        The learning curve: the scores of models of fewer rows, by their number.
+        The learning curve: scores by number of training rows.
     subject : ReportSubject, optional
-        What the title says about the data.
+        The description of the data in the title.
 
     Returns
     -------
@@ -133,6 +133,7 @@ def report(
         The page.
     """
     labels, subject = np.asarray(y), subject or ReportSubject()
+    # never in-sample scores
     scored = score_learned_rows(model, X, labels, scores) if learned else score_held_out_rows(model, X, labels)
     page = {
         **_describe_subject(model, y, subject),
@@ -157,7 +158,7 @@ def report(
 
 
 def _describe_subject(model: object, y: object, subject: ReportSubject) -> dict[str, object]:
-    """The title, and the facts that it leaves out."""
+    """Return the title and the list of facts below it."""
     name = getattr(y, "name", None)
     target = subject.target or str(getattr(model, "target_", "" if name is None else name))
     predicted = f"predicting {format_value(target)}" if target else type(model).__name__
@@ -178,7 +179,7 @@ def _describe_subject(model: object, y: object, subject: ReportSubject) -> dict[
 
 
 def _list_versions() -> str:
-    """What the numbers depend on, besides the data and the parameters."""
+    """Return the versions of the libraries that the numbers depend on."""
     import scipy
     import sklearn
 
@@ -206,7 +207,7 @@ def _describe_rows(scored: ReportScores, n_given: int, subject: ReportSubject) -
 
 
 def _describe_overall(scores: Scores) -> dict[str, object]:
-    better = [gain.low > 0 for gain in scores.gain.values()]
+    better = [gain.low > 0 for gain in scores.gain.values()]  # significantly better than the base rate
     return {
         "verdict": scores.verdict,
         "mood": "good" if all(better) else "fair" if any(better) else "bad",
@@ -234,11 +235,12 @@ def _draw_figures(scored: ReportScores, curve: Mapping[int, Scores]) -> dict[str
 
 
 def _describe_comparison(scores: Scores, compared: Mapping[str, Scores]) -> list[dict[str, str | list[str]]]:
-    """The scores of the model and of others on the same rows, with what they differ by in log loss."""
+    """Return the scores of the model and of others on the same rows, with the difference in log loss."""
     if not compared:
         return []
     rows: list[dict[str, str | list[str]]] = []
     for name, one in {"this model": scores, **compared}.items():
+        # paired, row by row
         difference = "" if one is scores else f"{compare_scores(one, scores).log_loss:+.3f}"
         values = [f"{one.accuracy.value:.1%}", f"{one.log_loss.value:.3f}", f"{one.brier.value:.3f}", difference]
         rows.append({"name": name, "values": values})
@@ -246,7 +248,7 @@ def _describe_comparison(scores: Scores, compared: Mapping[str, Scores]) -> list
 
 
 def _encode_groups(labels: Array, scores: Scores) -> tuple[Array, int]:
-    """The class of each row, and the number of classes."""
+    """Return the class of each row, (rows,), and the number of classes."""
     code = {label: c for c, label in enumerate(scores.classes)}
     return np.array([code[label] for label in labels.tolist()], dtype=np.int64), len(code)
 

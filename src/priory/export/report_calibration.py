@@ -1,4 +1,4 @@
-"""Calibration for a report: of the answers as a whole, and of each class by itself."""
+"""Calibration section of a report: overall, and by class."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CLASS_BINS = 10
 
 
 def describe_calibration(compared: dict[str, Scores]) -> str:
-    """Whether the model as it answers is calibrated, and how the model that it is compared with does."""
+    """Say whether the model is calibrated, and compare it with the other model in ``compared``."""
     scores, error = compared[ANSWERS], compared[ANSWERS].calibration_error
     certainty, accuracy = float(np.average(scores.certainty, weights=scores.weight)), scores.accuracy.value
-    if error.low == 0:
+    if error.low == 0:  # not significantly miscalibrated
         found = "The answers are as certain as they should be, as far as these rows show"
     else:
         found = "The answers are too certain" if certainty > accuracy else "The answers are not certain enough"
@@ -39,11 +39,11 @@ def describe_calibration(compared: dict[str, Scores]) -> str:
 def describe_class_calibration(
     scores: Scores, max_classes: int, mark_safe: Callable[[str], str]
 ) -> list[dict[str, str]]:
-    """For the page: for each class its mean probability beside its share, and the error of its probability."""
+    """Return, for each class, its mean probability, its share of the rows, and its calibration error."""
     shown = [scores.classes.index(one.label) for one in scores.worst(max_classes)]
     rows = []
     for c in shown:
-        p, is_class = np.exp(scores.log_probabilities[:, c]), scores.truth == c
+        p, is_class = np.exp(scores.log_probabilities[:, c]), scores.truth == c  # (rows,) each
         bins = compute_reliability_bins(p, is_class, scores.weight, CLASS_BINS)
         error, label = calibration_error(bins, scores.rows), format_value(scores.classes[c])
         mean, share = float(np.average(p, weights=scores.weight)), float(scores.shares[c])

@@ -1,4 +1,4 @@
-"""The columns of a report: what each was taken for, how much of it is missing, and a small figure of its values."""
+"""Column section of a report: the family of each column, its missing share, and a small histogram."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ MAX_REPORT_COLUMNS = 200
 def describe_columns(
     model: object, X: object, group: Array, n_classes: int, mark_safe: Callable[[str], str]
 ) -> list[dict[str, str]]:
-    """For the page: a row for each column; ``group`` is the class of each row of ``X``."""
+    """Return the table row of each column; ``group`` is the class of each row of ``X``."""
     schema = getattr(model, "schema_", {})
     texts = {name for name, report in schema.items() if report.kind == "text"}
     columns = _read_columns(X, texts) if schema else {}
     rows = []
     for report in list(schema.values())[:MAX_REPORT_COLUMNS]:
+        # the two best families by bits per cell, padded if there are fewer
         (best, bits), (other, less) = [*sorted(report.bits.items(), key=lambda e: -e[1]), ("", None), ("", None)][:2]
         row = {
             "name": format_value(report.name),
@@ -41,10 +42,10 @@ def describe_columns(
 
 
 def _read_columns(X: object, text_names: Collection[str]) -> dict[str, Column]:
-    """The columns by name; those that the model reads as texts hold texts."""
+    """Return the columns by name; columns that the model reads as text are text columns."""
     try:
         table = read_table(X)
-    except PrioryError:  # what a model can read in another way, such as a matrix of counts
+    except PrioryError:  # an input that is not a table, such as a sparse matrix of counts
         return {}
     if table.matrix is not None:
         return {name: Column("number", numbers=table.matrix[:, j]) for j, name in enumerate(table.names)}
@@ -74,15 +75,16 @@ def _describe_cells(
 
 
 def _bin_numbers(numbers: Array, group: Array, n_classes: int) -> tuple[Array, str]:
-    """(bins, classes): how many rows of each class are in each of several ranges of equal width."""
-    present = ~np.isnan(numbers)
+    """Return the number of rows in bins of equal width, (bins, classes), and a summary of the values."""
+    present = ~np.isnan(numbers)  # (rows,)
     if not present.any():
         return np.zeros((0, n_classes)), ""
     values = numbers[present]
-    # outliers would leave all others in one bin: the outermost bins hold what is beyond the middle 98 %
+    # the outermost bins include everything beyond the central 98 %, so that outliers do not squeeze the others
     low, high = np.quantile(values, [0.01, 0.99])
     n_bins = min(N_BINS, len(np.unique(values)))
     place = np.zeros(len(values)) if high <= low else (np.clip(values, low, high) - low) / (high - low)
+    # (present rows,): place is from 0 to 1, and 1 belongs to the last bin
     bins = np.minimum((place * n_bins).astype(int), n_bins - 1)
     counts = np.bincount(bins * n_classes + group[present], minlength=n_bins * n_classes).reshape(n_bins, n_classes)
     least, middle, most = (format_quantity(float(value)) for value in (values.min(), np.median(values), values.max()))
@@ -90,11 +92,11 @@ def _bin_numbers(numbers: Array, group: Array, n_classes: int) -> tuple[Array, s
 
 
 def _count_values(codes: Array, names: Array, group: Array, n_classes: int) -> tuple[Array, str]:
-    """(values, classes): how many rows of each class have each of the most common values."""
-    present = codes >= 0
+    """Return the number of rows of the most common values, (values, classes), and a summary of the values."""
+    present = codes >= 0  # (rows,)
     cells = np.bincount(codes[present] * n_classes + group[present], minlength=len(names) * n_classes)
     counts = cells.reshape(-1, n_classes)
-    order = np.argsort(-counts.sum(axis=1), kind="stable")[:MAX_VALUES_DRAWN]
+    order = np.argsort(-counts.sum(axis=1), kind="stable")[:MAX_VALUES_DRAWN]  # most common first
     listed = ", ".join(format_value(str(names[v])) for v in order[:3])
     more = len(names) - 3
     return counts[order], f"{listed} and {more} more" if more > 0 else listed

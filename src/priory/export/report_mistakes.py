@@ -1,4 +1,4 @@
-"""The worst mistakes of a model: rows whose true class it called least probable, each with its evidence."""
+"""The worst mistakes of a model: the rows whose true class had the lowest probability, with their evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from priory.models.ledger_formatting import DECIBANS_PER_NAT, format_value
 
 MAX_REPORT_MISTAKES = 8
 MAX_LINES_OF_A_MISTAKE = 8  # besides the prior
-MAX_REPORT_TEXT_LENGTH = 5000  # characters of a text shown
+MAX_REPORT_TEXT_LENGTH = 5000  # characters shown
 
 MarkSafe = Callable[[str], str]
 
@@ -26,12 +26,13 @@ MarkSafe = Callable[[str], str]
 def describe_mistakes(
     model: object, X: object, scores: Scores, learned: bool, mark_safe: MarkSafe
 ) -> dict[str, object]:
-    """For the page: the rows whose truth was called least probable, with the evidence of a model without them."""
+    """Return the rows whose true class had the lowest probability, each with its evidence."""
     wrong = np.flatnonzero(scores.answer != scores.truth)
+    # the most surprising first: -log p(truth)
     worst = wrong[np.argsort(-scores.surprise[wrong], kind="stable")][:MAX_REPORT_MISTAKES]
-    how = "Rows whose true class was called least probable; a wrong label is often among them. Rows are counted from 0."
+    how = "Rows whose true class was given the lowest probability; many have a wrong label. Rows are counted from 0."
     if isinstance(model, ExplainingModel):
-        how += " The evidence is that of the model without the row." if learned else ""
+        how += " The evidence is from the model without the row." if learned else ""
     return {
         "mistakes": [_describe_mistake(model, X, scores, int(row), learned, mark_safe) for row in worst],
         "mistakes_how": how,
@@ -48,7 +49,7 @@ def _describe_mistake(
         "row": position,
         "truth": format_value(truth),
         "answer": format_value(answer),
-        "p": f"p = {math.exp(-surprise):.2g}" if surprise < 690 else "p < 1e-299",
+        "p": f"p = {math.exp(-surprise):.2g}" if surprise < 690 else "p < 1e-299",  # near underflow
         "text": None,
         "lines": [],
     }
@@ -62,7 +63,7 @@ def _describe_mistake(
 
 
 def _list_largest(ledger: Ledger, answer: Label, truth: Label) -> list[dict[str, object]]:
-    """The prior, the lines of largest weight, and the sum of the others."""
+    """Return the prior, the lines of largest weight, and the sum of the others."""
     decibans = [weight * DECIBANS_PER_NAT for weight in ledger.weights(answer, truth)]
     prior, *lines = zip(ledger.entries(), decibans, strict=True)
     largest = sorted(lines, key=lambda pair: -abs(pair[1]))
@@ -82,7 +83,8 @@ def _format_line(line: LedgerLine, decibans: float) -> dict[str, object]:
 
 
 def _forget_row(model: ExplainingModel, example: object, label: Label) -> ExplainingModel:
-    """The model as if it had never learned the row, or as it is if it cannot forget, or would lose the class."""
+    """Return the model without the row, or unchanged if it cannot forget or would lose the class."""
+    # a shallow copy: `forget` replaces the statistics of the twin only
     twin: Any = copy.copy(model)
     try:
         twin.forget(example, [label])

@@ -1,4 +1,4 @@
-"""The page of a report: its template and its style sheet, the only one that its content security policy allows."""
+"""Render a report from its template and style sheet, with a strict content security policy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 
 def render_page(page: dict[str, object]) -> str:
-    """The page with its style sheet, which is the only one that its policy allows: by its hash."""
+    """Render the page; its content security policy allows only its own style sheet, by hash."""
     jinja2 = _import_jinja2()
     loader = jinja2.PackageLoader("priory.export", "templates")
+    # escape everything by default; a misspelt name in the template is an error
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     style = environment.get_template("report.css").render()
+    # the policy of the page names the style sheet by this hash, so injected styles are not applied
     digest = b64encode(sha256(style.encode()).digest()).decode()
     template: Template = environment.get_template("report.html")
     contents = list_contents(page)
@@ -31,7 +33,7 @@ def render_page(page: dict[str, object]) -> str:
 
 
 def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
-    """The id and the name of each section, and whether the page has it."""
+    """Return the id and title of each section, and whether the page has it."""
     figures, scored = page["figures"], bool(page["scored"])
     assert isinstance(figures, dict)
     return [
@@ -49,12 +51,12 @@ def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
 
 
 def _draw_weight(weight: float, widest: float) -> Markup:
-    """A bar for a line of evidence, beside its number."""
+    """Draw the bar of a line of evidence."""
     return mark_safe(draw_bar(abs(weight) / widest, "for" if weight > 0 else "against"))
 
 
 def mark_safe(html: str) -> Markup:
-    """HTML that is escaped already."""
+    """Mark HTML as already escaped."""
     safe: Markup = _import_jinja2().utils.markupsafe.Markup(html)
     return safe
 

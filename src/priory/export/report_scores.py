@@ -1,4 +1,4 @@
-"""The scores that a report is about: of rows that a model has learned, or of rows that it has not."""
+"""Scores for a report, on rows that the model has learned or on held-out rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNCORRECTED, ANSWERS, ONE_TEMPERATURE = "plain", "as it answers", "with one temp
 
 @runtime_checkable
 class SelfEvaluatingModel(Protocol):
-    """A model that scores itself on rows it has learned."""
+    """A model that can score itself out of sample on rows that it has learned."""
 
     def evaluate(self, X: object, y: Array) -> Scores: ...
 
@@ -36,7 +36,7 @@ class CorrectedModel(Protocol):
 
 @runtime_checkable
 class LeavingOutModel(Protocol):
-    """A model that predicts each row as if it had not learned it."""
+    """A model with leave-one-out predictions."""
 
     @property
     def classes_(self) -> Array: ...
@@ -45,10 +45,10 @@ class LeavingOutModel(Protocol):
 
 
 class ReportScores(NamedTuple):
-    """The scores of the model as it answers, how its rows were predicted, and another model to compare it with.
+    """Scores of a model, how its rows were predicted, and scores to compare with.
 
-    ``compared`` has two entries: the model without its corrections and the model as it answers; or, where there are no
-    corrections, the model as it answers and with one temperature.
+    ``compared`` has two entries: the model without and with its corrections or, if it has none, the model as it is and
+    with temperature scaling.
     """
 
     scores: Scores
@@ -57,9 +57,9 @@ class ReportScores(NamedTuple):
 
 
 def score_learned_rows(model: Classifier, X: object, y: Array, known: Scores | None = None) -> ReportScores:
-    """The scores of rows that the model has learned, each predicted by a model that has not.
+    """Score rows that the model has learned, each predicted out of sample.
 
-    ``known`` are the scores of ``model.evaluate``, if they have been computed already.
+    ``known`` is the result of ``model.evaluate``, if it has been computed already.
     """
     if not isinstance(model, SelfEvaluatingModel | LeavingOutModel):
         scores = Scores.of(y, predict_out_of_fold(model, cast("MatrixLike", X), y), model.classes_, logs=True)
@@ -73,7 +73,7 @@ def score_learned_rows(model: Classifier, X: object, y: Array, known: Scores | N
 
 
 def score_held_out_rows(model: Classifier, X: object, y: Array) -> ReportScores:
-    """The scores of rows that the model has not learned."""
+    """Score rows that the model has not learned."""
     scores, plain = Scores.of(y, _predict_log_proba(model, X), model.classes_, logs=True), None
     if isinstance(model, CorrectedModel) and hasattr(model, "corrections_"):
         plain = Scores.of(y, _predict_log_proba(model.without_corrections(), X), model.classes_, logs=True)
@@ -81,8 +81,8 @@ def score_held_out_rows(model: Classifier, X: object, y: Array) -> ReportScores:
 
 
 def cross_fit_temperature(scores: Scores) -> Scores:
-    """Each half of the rows with the temperature that fits the other half."""
-    log_p, half = scores.log_probabilities.copy(), np.arange(len(scores.truth)) % 2 == 0
+    """Apply temperature scaling to each half of the rows, fitted on the other half."""
+    log_p, half = scores.log_probabilities.copy(), np.arange(len(scores.truth)) % 2 == 0  # even and odd rows
     for part in (half, ~half):
         fitted = fit_calibration_map("temperature", scores.log_probabilities[~part], scores.truth[~part])
         log_p[part] = fitted(log_p[part])
@@ -90,6 +90,7 @@ def cross_fit_temperature(scores: Scores) -> Scores:
 
 
 def _compare(scores: Scores, plain: Scores | None) -> dict[str, Scores]:
+    # corrections that change nothing are not worth a comparison
     if plain is not None and not np.allclose(plain.log_probabilities, scores.log_probabilities):
         return {UNCORRECTED: plain, ANSWERS: scores}
     return {ANSWERS: scores, ONE_TEMPERATURE: cross_fit_temperature(scores)}

@@ -1,4 +1,4 @@
-"""Small figures for tables: SVG with classes and attributes, no styles, so that a strict page can show them."""
+"""Small SVG figures for tables, without styles, as a strict content security policy requires."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from priory.core.typing import Array
 from priory.evaluation.reliability import ReliabilityBin
 
-WIDTH, HEIGHT = 160, 44
-SQUARE = 72
-MIN_DOT, MAX_DOT = 1.5, 6.5  # the radius of a dot
+WIDTH, HEIGHT = 160, 44  # of a histogram, in pixels
+SQUARE = 72  # width and height of a reliability diagram
+MIN_DOT, MAX_DOT = 1.5, 6.5  # radius
 N_COLOURS = 7  # classes beyond these share the last colour
 
 
 def draw_bar(share: float, kind: str) -> str:
-    """A bar of a share of the width; ``kind`` is "for" or "against". The number stands beside it, so it has no name."""
-    width = max(100 * min(share, 1.0), 0.4) if share > 0 else 0.0  # nothing is not a little
+    """Draw a bar over a share of the width; ``kind`` is "for" or "against". It is hidden from screen readers."""
+    width = max(100 * min(share, 1.0), 0.4) if share > 0 else 0.0  # small shares stay visible
     return (
         '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect class="{kind}" width="{width:.1f}" height="8" rx="1"/></svg>'
@@ -26,12 +26,12 @@ def draw_bar(share: float, kind: str) -> str:
 
 
 def draw_stacked_bars(counts: Array, title: str) -> str:
-    """Bars side by side, each stacked by class: ``counts`` is (bars, classes)."""
-    heights = counts / max(float(counts.sum(axis=1).max(initial=0.0)), 1e-300) * HEIGHT
+    """Draw stacked bars; ``counts`` is (bars, classes)."""
+    heights = counts / max(float(counts.sum(axis=1).max(initial=0.0)), 1e-300) * HEIGHT  # (bars, classes)
     step = WIDTH / max(len(counts), 1)
     shapes = []
     for place, stack in enumerate(heights):
-        top = float(HEIGHT)
+        top = float(HEIGHT)  # SVG's y axis points down
         for c, height in enumerate(stack.tolist()):
             if height > 0:
                 top -= height
@@ -43,7 +43,7 @@ def draw_stacked_bars(counts: Array, title: str) -> str:
 
 
 def draw_reliability(bins: Sequence[ReliabilityBin], title: str) -> str:
-    """The share of a class among rows of similar probability, against that probability; dots as large as many rows."""
+    """Draw a reliability diagram of one class; the area of a dot grows with its number of rows."""
     total = sum(one.rows for one in bins) or 1.0
     dots = "".join(
         f'<circle class="class-0" cx="{SQUARE * one.certainty:.1f}" cy="{SQUARE * (1 - one.accuracy.value):.1f}" '
@@ -54,7 +54,7 @@ def draw_reliability(bins: Sequence[ReliabilityBin], title: str) -> str:
 
 
 def _make_svg(width: int, height: int, title: str, shapes: str, margin: float = 0.0) -> str:
-    """Shapes in a frame of this size, and as much margin as dots at its edges need."""
+    """Wrap shapes in an SVG of this size, with a margin for dots at the edges."""
     full_width, full_height = f"{width + 2 * margin:g}", f"{height + 2 * margin:g}"
     frame = f"{0 - margin:g} {0 - margin:g} {full_width} {full_height}"
     return (

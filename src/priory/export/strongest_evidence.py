@@ -1,4 +1,4 @@
-"""The strongest evidence for each class: the one source of what the report, the terminal and JSON show of it."""
+"""The strongest evidence for each class, as shown by the report, the terminal and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.models.token_evidence import TokenEvidence
 
 MAX_EVIDENCE_PER_CLASS = 10
-MAX_ROWS_TO_EXPLAIN = 500  # the evidence of columns is averaged over this number of rows, the same number of each class
+MAX_ROWS_TO_EXPLAIN = 500  # rows over which the evidence of columns is averaged, balanced by class
 
 
 @runtime_checkable
@@ -43,9 +43,9 @@ class TokenModel(Protocol):
 
 
 class ClassEvidence(NamedTuple):
-    """A word or a column, and how far it speaks for a class against all others, in decibans.
+    """A word or a column, and its weight of evidence for a class against all others, in decibans.
 
-    Of a word ``own_count`` and ``total_count`` are the counts in the class and in all classes; of a column, None.
+    For a word, ``own_count`` and ``total_count`` are its counts in the class and in all classes; for a column, None.
     """
 
     name: str
@@ -55,14 +55,14 @@ class ClassEvidence(NamedTuple):
 
 
 def find_strongest_evidence(model: object, X: object, labels: Array) -> dict[Label, list[ClassEvidence]]:
-    """For each class the words or columns that speak most for it, the strongest first.
+    """Return the words or columns with the strongest evidence for each class, strongest first.
 
-    The evidence of a word is what it says for the class against all other classes together, as learned. The evidence of
-    a column is the same on average over rows of the class: the same number for each class, evenly spaced over ``X``. It
-    is infinite if one of the rows has a value that rules out all other classes. Models that explain nothing have none.
+    The evidence is the log-likelihood ratio of the class against all other classes together. For a column it is
+    averaged over rows of the class, equally many for each class and evenly spaced over ``X``; it is infinite if one of
+    the rows has a value that is impossible in all other classes. For a model without explanations the result is empty.
     """
     if isinstance(model, TokenModel):
-        if model.buckets is not None:  # a hashed model keeps no words
+        if model.buckets is not None:  # a hashed model does not store words
             return {}
         return {label: _list_tokens(model, label) for label in model.classes_.tolist()}
     if isinstance(model, ExplainingModel):
@@ -71,7 +71,7 @@ def find_strongest_evidence(model: object, X: object, labels: Array) -> dict[Lab
 
 
 def take_input_rows(X: object, positions: Array) -> object:
-    """Some rows of a table of any kind, or of a list of texts."""
+    """Return some rows of a table of any kind, or of a list of texts."""
     if isinstance(X, Mapping):
         return {name: [column[row] for row in positions] for name, column in X.items()}
     if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn before 1.8 cannot index
@@ -101,31 +101,32 @@ def _average_column_evidence(model: ExplainingModel, X: object, labels: Array) -
     for c, label in enumerate(model.classes_.tolist()):
         n_rows = len(class_rows.get(c, ()))
         if n_rows:
+            # ledgers are grouped by class, in the order of the classes
             decibans = _compare_with_other_classes(terms[start : start + n_rows], c, counts)
-            with np.errstate(invalid="ignore"):  # no mean if some rows rule out the class, and others all but the class
+            with np.errstate(invalid="ignore"):  # inf - inf: rows that rule out the class, and others
                 found[label] = _take_strongest(names, decibans.mean(axis=0))
         start += n_rows
     return found
 
 
 def _choose_rows_of_each_class(classes: Array, labels: Array) -> dict[int, Array]:
-    """The positions of some rows of each class that has any, evenly spaced: a file may be sorted by its labels."""
+    """Return the positions of evenly spaced rows of each class, as a file may be sorted."""
     per_class = max(1, MAX_ROWS_TO_EXPLAIN // len(classes))
     rows = {c: np.flatnonzero(labels == label) for c, label in enumerate(classes)}
     return {c: own[space_evenly(len(own), per_class)] for c, own in rows.items() if len(own)}
 
 
 def _compare_with_other_classes(terms: Array, c: int, counts: Array) -> Array:
-    """(rows, columns): the evidence for class number ``c`` against all others together, each by its number of rows.
+    """Return the evidence for class ``c`` against the mixture of all others, (rows, columns), weighted by their rows.
 
     ``terms`` is (rows, columns, classes), ``counts`` is (classes,).
     """
     others = np.arange(len(counts)) != c
     if not others.any():
         return np.zeros(terms.shape[:2])
-    weights = counts[others] if counts[others].any() else np.ones(others.sum())  # all may have been forgotten
-    rivals = log_sum_exp(terms[:, :, others] + log(weights / weights.sum()))
-    with np.errstate(invalid="ignore"):  # a value that no class allows says nothing
+    weights = counts[others] if counts[others].any() else np.ones(others.sum())  # uniform if the others have no rows
+    rivals = log_sum_exp(terms[:, :, others] + log(weights / weights.sum()))  # (rows, columns)
+    with np.errstate(invalid="ignore"):  # -inf - -inf: a value impossible in every class is no evidence
         return np.nan_to_num((terms[:, :, c] - rivals) * DECIBANS_PER_NAT, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 

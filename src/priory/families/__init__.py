@@ -7,6 +7,7 @@ from priory.families.categorical import Categorical
 from priory.families.gamma import Gamma
 from priory.families.gaussian import Gaussian
 from priory.families.histogram import Histogram
+from priory.families.model_checks import bayes_factor, check_predictions, compare_priors
 from priory.families.multinomial import Multinomial
 from priory.families.multivariate_gaussian import MultivariateGaussian
 from priory.families.poisson import Poisson
@@ -24,4 +25,7 @@ __all__ = [
     "MultivariateGaussian",
     "Poisson",
     "Text",
+    "bayes_factor",
+    "check_predictions",
+    "compare_priors",
 ]

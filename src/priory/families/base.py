@@ -1,15 +1,15 @@
-"""What a family is: a likelihood together with its conjugate prior.
+"""Base classes of the families: a likelihood together with its conjugate prior.
 
 A family's fields are the hyperparameters of its prior, so an instance *is* a state of belief, and learning is
 
     posterior = prior + statistics          # in code: ``family + family.observe(x)``
 
-whose result is an instance of the same class. The evidence is then defined once for all families: how much the
-normaliser of the belief grew.
+whose result is an instance of the same class. The evidence is then defined once for all families: the ratio of the
+normalisers of posterior and prior.
 
-    ColumnFamily    what naive Bayes asks of whatever explains a block of columns
-    Family          a ColumnFamily that is a belief about the parameters of one likelihood
-    ArrayFamily     a Family whose record of a block is arrays (classes, columns)
+    ColumnFamily    interface of a model for a block of columns
+    Family          a ColumnFamily that is a distribution (a belief) over the parameters of one likelihood
+    ArrayFamily     a Family whose statistics are arrays of shape (classes, columns)
 """
 
 from __future__ import annotations
@@ -57,30 +57,30 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     Everything that depends on the family is here: no other module asks which family it is.
     """
 
-    accepted_values: ClassVar[str] = ""  # what a column must hold for this family to fit it, for people
-    is_discrete: ClassVar[bool] = False  # whether values have probabilities rather than a density
-    parameter_name: ClassVar[str] = "parameter"  # of a family with one parameter
-    has_covariance: ClassVar[bool] = False  # whether several such columns are a multivariate Gaussian together
-    column_kind: ClassVar[ColumnKind] = "number"  # what the cells of its columns are read as
-    whole_row_estimator: ClassVar[str] = ""  # what to use for a family of whole rows, which is not for one column
+    accepted_values: ClassVar[str] = ""  # the values that a column may hold, for error messages
+    is_discrete: ClassVar[bool] = False  # whether values have probabilities (True) or a density
+    parameter_name: ClassVar[str] = "parameter"  # the heading in tables, if there is one parameter
+    has_covariance: ClassVar[bool] = False  # whether such columns can be modelled jointly, with a covariance
+    column_kind: ClassVar[ColumnKind] = "number"  # how the cells of a column are parsed
+    whole_row_estimator: ClassVar[str] = ""  # the estimator to suggest if the family models whole rows
 
     @property
     def accepts_new_values(self) -> bool:
-        """Whether a column may show values that were neither learned nor declared."""
+        """Whether values that were neither learned nor declared are accepted."""
         return True
 
     @classmethod
     def accepts(cls, values: Array) -> Array:
-        """Whether the family gives each number a positive probability; the answer for NaN does not matter."""
+        """Whether the family gives each number a positive probability; the result for NaN is not used."""
         return np.ones(np.shape(values), dtype=bool)
 
     @classmethod
     def with_alpha(cls, alpha: float) -> Self | type[Self]:
-        """The family with ``alpha`` virtual examples of each value; unchanged if it does not count values."""
+        """Return the family with ``alpha`` virtual examples of each value; unchanged if it does not count values."""
         return cls
 
     def count_virtual_rows(self, column: int) -> float | None:
-        """The virtual rows of each value of a column; None if the family does not count values, or not evenly."""
+        """Virtual examples of each value of a column; None if the prior is not symmetric, or has no values to count."""
         return None
 
     @abstractmethod
@@ -90,77 +90,78 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     @classmethod
     @abstractmethod
     def empirical_prior(cls, statistics: BlockT) -> Self:
-        """A weak prior on the scale of the data: a function of what all classes saw together (empirical Bayes)."""
+        """Choose a weak prior on the scale of the data, from all classes together (empirical Bayes)."""
 
     @abstractmethod
     def log_likelihood(self, statistics: BlockT, x: CellsT, estimate: str) -> Array:
-        """Terms (rows, classes, columns): log p(x | class); zero for a missing cell, or a class without rows."""
+        """Terms log p(x | class), (rows, classes, columns); zero for missing cells and for classes without rows."""
 
     @abstractmethod
     def score(self, statistics: BlockT, x: CellsT, estimate: str) -> Array:
-        """The terms summed over the columns: (rows, classes), up to what all classes of a row share."""
+        """The terms summed over the columns, shape (rows, classes), up to a constant for each row."""
 
     def averaged_log_likelihood(
         self, statistics: BlockT, pooled: BlockT, x: CellsT, estimate: str, inclusion: Array
     ) -> Array:
-        """Terms of columns that depend on the class with probability ``inclusion``, and otherwise are as ``pooled``."""
+        """Log-likelihood of a mixture: class statistics with probability ``inclusion``, else the ``pooled`` ones."""
         apart, shared = self.log_likelihood(statistics, x, estimate), self.log_likelihood(pooled, x, estimate)
+        # Both (rows, classes, columns); ``shared`` has one class, which broadcasts; ``inclusion`` is (columns,).
         return np.logaddexp(log(inclusion) + apart, log(1 - inclusion) + shared)
 
     def averaged_score(self, statistics: BlockT, pooled: BlockT, x: CellsT, estimate: str, inclusion: Array) -> Array:
-        """The averaged terms summed over the columns: (rows, classes), up to what all classes of a row share."""
+        """The averaged terms summed over the columns, shape (rows, classes), up to a constant for each row."""
         return self.averaged_log_likelihood(statistics, pooled, x, estimate, inclusion).sum(axis=-1)
 
     @abstractmethod
     def evidence(self, statistics: BlockT) -> Array:
-        """Log evidence of each column, over all classes; -inf where a value was seen that the family cannot hold."""
+        """Log evidence of each column, over all classes; -inf where a value has probability zero under the family."""
 
     # -- one row at a time, tables, figures, export ----------------------------------------------------------------
 
     def open(self, statistics: BlockT) -> OpenColumns:
-        """The columns opened for single rows; a family whose counts can change in place is quicker than its record."""
+        """Prepare the columns for row-by-row updates and scores; families override this with faster, mutable counts."""
         return OpenRecord(self, statistics)
 
     @abstractmethod
     def n_parameters(self, statistics: BlockT) -> int:
-        """The number of free parameters of one class, over all columns of the block."""
+        """Number of free parameters of one class, over all columns of the block."""
 
     def log2_outcomes(self, statistics: BlockT) -> float | None:
-        """log2 of the number of different rows that the block can hold; None if there is no limit."""
+        """log2 of the number of distinct rows; None if it is infinite."""
         return None
 
     @abstractmethod
     def tabulate(self, statistics: BlockT, estimate: str) -> list[EstimateTable]:
-        """For each column its probabilities or parameters."""
+        """A table of probabilities or parameters for each column."""
 
     def list_outcomes(self, x: Array) -> Array:
-        """The values at which to draw the probabilities of a discrete family: a few more than were observed."""
+        """Values at which to plot the probabilities of a discrete family: slightly beyond the observed range."""
         return np.arange(max(x.min() - 2, 0), x.max() + 3)
 
     def value_counts(self, statistics: BlockT) -> tuple[ValueCounts, ...] | None:
-        """For each column how often each value was seen; None if the family does not count values."""
+        """Counts of the values of each column; None if the family does not count values."""
         return None
 
     def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: BlockT, estimate: str) -> str | None:
-        """Terms (rows, classes, columns) of ``cells`` (rows, 1, columns) as nodes of a graph, up to what classes share.
+        """Add nodes that compute terms (rows, classes, columns), up to a constant, from ``cells`` (rows, 1, columns).
 
-        Terms of missing cells are not used. None if the family cannot be exported.
+        Terms of missing cells are ignored later. Returns the name of the output; None if the family has no export.
         """
         return None
 
 
-AnyFamily: TypeAlias = ColumnFamily[Any, Any]  # a family of a block whose records and cells are known to it alone
+AnyFamily: TypeAlias = ColumnFamily[Any, Any]  # any family, where the types of its statistics and cells do not matter
 
 
 class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, BlockT, CellsT]):
     """A likelihood with its conjugate prior.
 
-    ``x`` is one column (rows,) or a block of columns (rows, columns). Without ``group`` a record describes all rows;
-    with it, the record's first axis is the class. A NaN cell is missing and leaves no trace.
+    ``x`` is one column (rows,) or a block of columns (rows, columns). Without ``group`` the statistics describe all
+    rows; with it, their first axis is the class. NaN cells are missing values and are not counted.
     """
 
     def __eq__(self, other: object) -> bool:
-        """Beliefs are the same if their hyperparameters are."""
+        """Whether the classes and all hyperparameters are equal."""
         own, others = vars(self), vars(other) if type(other) is type(self) else {}
         return self is other or (own.keys() == others.keys() and all(np.array_equal(own[k], others[k]) for k in own))
 
@@ -176,7 +177,7 @@ class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, Blo
 
     @abstractmethod
     def posterior(self, statistics: StatisticsT) -> Self:
-        """The belief after seeing the statistics: the same family with updated hyperparameters."""
+        """The same family with the hyperparameters updated by the statistics."""
 
     def __add__(self, statistics: StatisticsT) -> Self:
         return self.posterior(statistics)
@@ -185,28 +186,28 @@ class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, Blo
 
     @abstractmethod
     def ml(self, statistics: StatisticsT) -> ParametersT:
-        """The parameters under which the statistics are most probable (NaN where nothing was seen)."""
+        """Maximum likelihood parameters (NaN for a class without rows)."""
 
     @abstractmethod
     def mode(self) -> ParametersT:
-        """The most probable parameters under this belief (NaN where no single value is the most probable)."""
+        """Mode of the parameters under this belief (NaN if it is not unique)."""
 
     @abstractmethod
     def mean(self) -> ParametersT:
-        """The expected parameters under this belief."""
+        """Mean of the parameters under this belief."""
 
     def quantile(self, q: float) -> ParametersT:
-        """The value below which each parameter lies with probability ``q`` under this belief."""
+        """The ``q``-quantile of each parameter under this belief."""
         raise DataError(f"{type(self).__name__} has no quantiles in closed form; use draw and np.quantile.")
 
     def credible_interval(self, mass: float = 0.95) -> tuple[ParametersT, ParametersT]:
-        """The central interval that holds each parameter with probability ``mass``: its lower and its upper end."""
+        """Lower and upper end of the central interval that contains each parameter with probability ``mass``."""
         if not 0 < mass < 1:
             raise DataError(f"mass is {mass!r}; give a probability above 0 and below 1.")
         return self.quantile((1 - mass) / 2), self.quantile((1 + mass) / 2)
 
     def map(self, statistics: StatisticsT) -> ParametersT:
-        """The most probable parameters after seeing the statistics."""
+        """Maximum a posteriori (MAP) parameters."""
         return (self + statistics).mode()
 
     def parameters(self, statistics: StatisticsT, estimate: str) -> ParametersT:
@@ -223,18 +224,18 @@ class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, Blo
 
     @abstractmethod
     def log_predictive(self, x: ArrayLike) -> Array:
-        """Log probability (density) of one new ``x``, the parameters integrated out under this belief."""
+        """Log probability (density) of a new ``x``, with the parameters integrated out under this belief."""
 
     @abstractmethod
     def log_normaliser(self) -> Array:
         """Log of the integral of the unnormalised belief over all parameters."""
 
     def log_base(self, statistics: StatisticsT) -> Array | float:
-        """The part of the log likelihood that no parameter touches."""
+        """The part of the log-likelihood that does not depend on the parameters."""
         return 0.0
 
     def log_evidence(self, statistics: StatisticsT) -> Array:
-        """Log probability of everything seen, the parameters integrated out: how well the family *explains* it."""
+        """Log marginal likelihood: the probability of the data with the parameters integrated out."""
         return np.asarray((self + statistics).log_normaliser() - self.log_normaliser() + self.log_base(statistics))
 
     # -- sampling ------------------------------------------------------------------------------------------------
@@ -249,7 +250,7 @@ class Family(ColumnFamily[BlockT, CellsT], Generic[StatisticsT, ParametersT, Blo
 
 
 class ArrayFamily(Family[StatisticsT, ParametersT, StatisticsT, Array]):
-    """A family of numbers whose record of a block is arrays (classes, columns): one belief for each of them."""
+    """A family of numbers whose statistics are arrays (classes, columns), with one belief for each entry."""
 
     def log_likelihood(self, statistics: StatisticsT, x: Array, estimate: str) -> Array:
         cells = np.asarray(x, dtype=float)[:, None]  # (rows, 1, columns)
@@ -258,6 +259,7 @@ class ArrayFamily(Family[StatisticsT, ParametersT, StatisticsT, Array]):
         else:
             parameters = statistics.derive("parameters", lambda s: self.parameters(s, estimate), self, estimate)
             terms = self.log_density(cells, parameters)
+        # Missing cells, and classes without rows under "ml" (whose parameters are NaN), contribute nothing.
         return np.where(np.isnan(cells) | np.isnan(terms), 0.0, terms)
 
     def score(self, statistics: StatisticsT, x: NumberBlock, estimate: str) -> Array:
@@ -275,7 +277,7 @@ class ArrayFamily(Family[StatisticsT, ParametersT, StatisticsT, Array]):
         )
 
     def n_parameters(self, statistics: StatisticsT) -> int:
-        """The number of parameters of the likelihood, for each column."""
+        """Number of parameters of the likelihood, summed over the columns."""
         return statistics.n.shape[-1] * len(self._name_parameters(statistics, "ml"))
 
     def tabulate(self, statistics: StatisticsT, estimate: str) -> list[EstimateTable]:
@@ -290,19 +292,21 @@ class ArrayFamily(Family[StatisticsT, ParametersT, StatisticsT, Array]):
         return found._asdict() if hasattr(found, "_asdict") else {self.parameter_name: np.asarray(found)}
 
     def evidence(self, statistics: StatisticsT) -> Array:
+        # ``outside`` (classes, columns) counts values that the likelihood excludes: one of them rules the family out.
         outside: Array | None = getattr(statistics, "outside", None)
         evidence = np.atleast_2d(self.log_evidence(statistics)).sum(axis=0)
         return evidence if outside is None else np.where(outside.sum(axis=0) > 0, -np.inf, evidence)
 
 
 class GroupedRows:
-    """Rows laid out for counting: a 2-D block, the class of each row, and the shape of the record that comes out."""
+    """Input of the counting kernels: cells (rows, columns), the class of each row, and the shape of the result."""
 
     def __init__(self, x: ArrayLike, group: Array | None, groups: int) -> None:
         cells = np.asarray(x)
         self.x = cells.reshape(len(cells), math.prod(cells.shape[1:]))
         self.group = assign_single_class(len(cells)) if group is None else np.ascontiguousarray(group, dtype=np.int32)
         self.groups = 1 if group is None else groups
+        # Kernels return (groups, columns); without ``group``, or for a single column, those axes are dropped again.
         self._shape = (() if group is None else (groups,)) + cells.shape[1:]
 
     def reshape_sums(self, sums: SumsT) -> SumsT:
@@ -316,5 +320,5 @@ def _shorten_value(value: object) -> str:
 
 
 def nan_where_zero(n: Array) -> Array:
-    """``n`` with zero as NaN: dividing by it gives NaN, for unknown, and never warns."""
+    """Replace zeros by NaN, so that dividing by ``n`` gives NaN (unknown) without a warning."""
     return np.where(n > 0, n, np.nan)

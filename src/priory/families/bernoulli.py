@@ -1,4 +1,4 @@
-"""Bernoulli: yes or no, with a Beta prior."""
+"""Bernoulli: 0 or 1, with a Beta prior."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from priory.families.registry import register_family
 @register_record("Trials", axes={"n": "ce", "successes": "cd", "outside": "ce"})
 @dataclass(frozen=True, eq=False)
 class BernoulliStatistics(Statistics):
-    """The number of trials, the successes among them, and the values that are neither 0 nor 1."""
+    """Trials, successes, and the number of values that are neither 0 nor 1, per class and column."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
-    n: Array
+    n: Array  # (classes, columns), as are all fields
     successes: Array
     outside: Array
 
@@ -45,7 +45,7 @@ class BernoulliStatistics(Statistics):
 @final
 @dataclass(frozen=True, eq=False)
 class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
-    """Yes or no: ``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
+    """0 or 1: ``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -111,15 +111,16 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
 
     @classmethod
     def empirical_prior(cls, statistics: BernoulliStatistics) -> Self:
-        """Symmetric, for each column with the alpha of the largest evidence over all classes."""
+        """A symmetric prior for each column, with the alpha that maximises the evidence over all classes."""
         yes, no = np.atleast_2d(statistics.successes), np.atleast_2d(statistics.n - statistics.successes)
+        # (columns, classes, 2)
         pairs = np.stack([yes, no], axis=-1).swapaxes(0, 1)
         strength = np.array([dirichlet.choose_alpha(column) for column in pairs])
         return cls(strength, strength)
 
     @classmethod
     def m_estimate(cls, m: float, p: float) -> Self:
-        """The prior worth ``m`` virtual examples that expects ``p``.
+        """A prior worth ``m`` virtual examples, with mean ``p``.
 
         >>> seen = BernoulliStatistics(n=np.array(5.0), successes=np.array(0.0), outside=np.array(0.0))
         >>> round(float((Bernoulli.m_estimate(m=3, p=1/3) + seen).mean()), 6)
@@ -131,7 +132,7 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
         return np.asarray(statistics.successes / nan_where_zero(statistics.n))
 
     def mode(self) -> Array:
-        """The most probable θ; NaN if all are equally probable, or the density is infinite at both 0 and 1."""
+        """Mode of θ; NaN if the density is uniform, or infinite at both 0 and 1."""
         a, b = np.asarray(self.a), np.asarray(self.b)
         return dirichlet.mode_shares(np.stack(np.broadcast_arrays(a, b), axis=-1))[..., 0]
 
@@ -183,7 +184,7 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     def tabulate(self, statistics: BernoulliStatistics, estimate: str) -> list[EstimateTable]:
         """P(1 | class) and P(0 | class)."""
         belief = self.posterior(statistics)
-        # (classes, columns, 2) each: of 1, and of 0
+        # (classes, columns, 2) each: for 1, and for 0
         counts = np.stack([statistics.successes, statistics.n - statistics.successes], axis=-1)
         virtual = np.stack([np.asarray(belief.a), np.asarray(belief.b)], axis=-1) - counts
         p = np.asarray(self.parameters(statistics, "mean" if estimate == "predictive" else estimate))
@@ -203,7 +204,7 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
 
 
 def _make_case_rows(x: NumberBlock) -> Array:
-    """Three rows: of 0, of 1, and of a value that is neither."""
+    """Three rows (3, columns), one for each case: all 0, all 1, and all a value that is neither."""
     return np.repeat([[0.0], [1.0], [2.0]], x.shape[1], axis=1)
 
 
@@ -212,6 +213,7 @@ def _score_cases(x: NumberBlock, terms: Array) -> Array:
 
     def codes(part: slice) -> Array:
         cells = np.asarray(x[part], dtype=float)
+        # the case of each cell; a negative code is a missing value
         return np.where(np.isnan(cells), -1, np.where(cells == 1, 1, np.where(cells == 0, 0, 2)))
 
     return score_by_lookup(codes, len(x), list(np.ascontiguousarray(terms.transpose(2, 1, 0))))

@@ -24,11 +24,11 @@ from priory.families.registry import register_family
 @register_record("Successes", axes={"n": "cd", "successes": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class BinomialStatistics(Statistics):
-    """The number of rows, the successes in them, the sum of log C(trials, x), and values that are not such counts."""
+    """Rows, successes, the sum of log C(trials, x), and the number of values outside 0 .. trials, per class."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "successes", "outside")
 
-    n: Array
+    n: Array  # (classes, columns), as are all fields
     successes: Array
     log_ways: ExactSums
     outside: Array
@@ -53,7 +53,7 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -88,6 +88,8 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
         def count(transform: Callable[[Array], Array]) -> Array:
             return rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, transform))
 
+        # The kernels skip NaN, so values outside 0 .. trials count as missing here; ``outside`` counts them separately.
+        # The sum of log C(trials, x) is exact, so that subtracting rows restores the same bits.
         sums = sum_exactly(rows.x, rows.group, weight, rows.groups, ways)
         successes, outside = count(lambda v: np.where(inside(v), v, 0.0)), count(lambda v: ~inside(v) & (v == v))
         return BinomialStatistics(rows.reshape_sums(sums.n), successes, rows.reshape_sums(sums.first), outside)
@@ -120,6 +122,7 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
         x, p = np.asarray(x, dtype=float), np.asarray(parameters)
         inside = (x >= 0) & (x <= self.trials) & (np.floor(x) == x)
         k = np.where(inside, x, 0.0)
+        # x_log_y takes 0 log 0 as 0, so p may be 0 or 1. Cells that are NaN get some value, which log_likelihood drops.
         value = _log_choose(self.trials, k) + x_log_y(k, log(p)) + x_log_y(self.trials - k, log(1 - p))
         return np.where(inside | np.isnan(x), value, -np.inf)
 
@@ -127,6 +130,7 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
         x = np.asarray(x, dtype=float)
         inside = (x >= 0) & (x <= self.trials) & (np.floor(x) == x)
         k = np.where(inside, x, 0.0)
+        # The beta-binomial distribution: C(trials, k) B(a + k, b + trials - k) / B(a, b).
         value = _log_choose(self.trials, k) + betaln(self.a + k, self.b + self.trials - k) - betaln(self.a, self.b)
         return np.where(inside | np.isnan(x), value, -np.inf)
 

@@ -25,7 +25,7 @@ from priory.families.value_counts import CategoricalCells, ValueCounts, take_sho
 
 
 class ValueProbabilities(NamedTuple):
-    """The parameters of a categorical: what the values are, and how probable each is (last axis)."""
+    """The parameters of a categorical distribution: the values, and their probabilities (last axis)."""
 
     values: Array
     probabilities: Array
@@ -37,24 +37,23 @@ class ValueProbabilities(NamedTuple):
 class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...], CategoricalCells]):
     """One of several labels, ``θ ~ Dirichlet(alpha)``.
 
-    A block of columns has one record for each column. A value that was neither learned nor declared says nothing about
-    the class.
+    The statistics of a block are one record for each column. A value that was neither learned nor declared is ignored.
 
     Parameters
     ----------
     alpha : float or array of shape (columns,) or (values,)
-        Virtual examples of every value. With declared ``values``, an array has one number for each of them, in that
-        order: the m-estimate with a prior share for each value, and other values are refused. Otherwise it has one
-        number for each column.
+        Virtual examples of every value. With declared ``values``, an array gives one number for each of them, in the
+        same order: the m-estimate with a prior share for each value, and other values raise an error. Otherwise an
+        array gives one number for each column.
     values : sequence, optional
-        Values that count as possible before any of them is seen; by default those seen.
+        Values that are possible even if they have not been observed; by default the observed values.
     m : float, optional
-        Virtual examples of the whole column, instead of ``alpha``: each of its values has the same share of them.
+        Virtual examples of the whole column, instead of ``alpha``: they are divided equally among its values.
 
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -79,7 +78,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     @property
     def accepts_new_values(self) -> bool:
-        return np.ndim(self.alpha) == 0  # otherwise every value has its declared share
+        return np.ndim(self.alpha) == 0  # an array gives every value a declared share
 
     @classmethod
     def with_alpha(cls, alpha: float) -> Self:
@@ -118,20 +117,20 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
             for values, c in zip(coded.values, counts, strict=True)
         )
         for tally in tallies if self.values is not None else ():
-            self._virtual_examples(tally.values)  # an error if some value has none
+            self._virtual_examples(tally.values)  # raises if a value has no share
         if not isinstance(x, CategoricalCells) and np.ndim(x) == 1:
-            return tallies[0]  # type: ignore[return-value]  # a column by itself has a record by itself
+            return tallies[0]  # type: ignore[return-value]  # one column: its own statistics, no tuple
         return tallies
 
     def _add_declared_values(self, statistics: ValueCounts) -> ValueCounts:
-        """The record over the declared values as well as those seen."""
+        """The statistics with the declared values added, with counts of zero."""
         if self.values is None:
             return statistics
         empty = ValueCounts(np.asarray(self.values), np.zeros((*statistics.counts.shape[:-1], len(self.values))))
         return empty + statistics
 
     def _virtual_examples(self, values: Array) -> Array:
-        """(values,): the virtual examples of each value; an error for one that was not declared if each has its own."""
+        """Virtual examples of each value, (values,); raises if alpha is an array and a value was not declared."""
         if self.m is not None:
             return np.full(len(values), self.m / max(len(values), 1))
         if np.ndim(self.alpha) == 0:
@@ -152,7 +151,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     @classmethod
     def empirical_prior(cls, statistics: tuple[ValueCounts, ...]) -> Self:
-        """Symmetric, with the alpha of the largest evidence over all classes."""
+        """A symmetric prior, with the alpha that maximises the evidence over all classes."""
         if isinstance(statistics, ValueCounts):
             return cls(dirichlet.choose_alpha(np.atleast_2d(statistics.counts)))
         return cls(np.array([dirichlet.choose_alpha(tally.counts) for tally in statistics]))
@@ -172,6 +171,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     def log_density(self, x: ArrayLike, parameters: ValueProbabilities) -> Array:
         """Log probability of labels; -inf for a label that is not among the values."""
         shares = ValueCounts(parameters.values, parameters.probabilities)
+        # find_positions gives one past the end for an unknown label: a last entry with probability zero
         table = np.append(shares.counts, np.zeros((*shares.counts.shape[:-1], 1)), axis=-1)
         return log(table[..., shares.find_positions(np.asarray(x))])
 
@@ -200,13 +200,15 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         return replace(self, alpha=float(np.asarray(self.alpha)[j]))
 
     def _table(self, statistics: ValueCounts, estimate: str) -> Array:
-        """Log probabilities (classes, values + 1); the last, of a value never learned, is zero: it says nothing."""
+        """Log probabilities (classes, values + 1); the last entry is 0: an unseen value is ignored."""
         full = self._add_declared_values(statistics)
         virtual = np.zeros(len(full.values)) if estimate == "ml" else self._virtual_examples(full.values)
+        # the mode of a Dirichlet: (count + alpha - 1) / (n + Σ (alpha - 1))
         if estimate == "map" and np.all(virtual >= 1):
             virtual = virtual - 1
         shares = (full.counts + virtual) / nan_where_zero(full.n + virtual.sum())[:, None]
         table = log(np.nan_to_num(shares, nan=1.0))
+        # A value that no class can produce would rule out all of them: ignore it.
         table = np.where(np.isneginf(table).all(axis=0), 0.0, table)
         return np.pad(table, ((0, 0), (0, 1)))
 
@@ -217,12 +219,12 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
         ]
 
     def _encode_cells(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells) -> Array:
-        """(rows, columns): the cells of ``x`` as positions in the tables; negative where missing."""
+        """Positions (rows, columns) of the cells of ``x`` in the tables; negative if missing."""
         codes = np.full(x.codes.shape, -1, dtype=np.int32)
         for j, tally in enumerate(statistics):
             own, values = take_shown_values(x.codes[:, j], x.values[j])
             places = self._add_declared_values(tally).find_positions(values)
-            codes[:, j] = np.append(places, -1)[own]  # the last is where -1 points
+            codes[:, j] = np.append(places, -1)[own]  # code -1 indexes the last element
         return codes
 
     def log_likelihood(
@@ -230,6 +232,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     ) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         codes, tables = self._encode_cells(statistics, coded), self._tables(statistics, estimate)
+        # (classes, rows) for each column; code -1 indexes an appended column of zeros; then (rows, classes, columns)
         columns = [
             np.append(table, np.zeros((len(table), 1)), axis=1)[:, c] for table, c in zip(tables, codes.T, strict=True)
         ]
@@ -251,6 +254,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     ) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         pairs = zip(self._tables(statistics, estimate), self._tables(pooled, estimate), inclusion, strict=True)
+        # mixed in the tables (classes, values + 1), so that rows cost one lookup
         tables = [np.logaddexp(log(r) + apart, log(1 - r) + shared) for apart, shared, r in pairs]
         return column_kernels.score_by_lookup(
             lambda part: self._encode_cells(statistics, coded[part]), len(coded), tables
@@ -279,7 +283,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     def _tabulate_column(self, statistics: ValueCounts, estimate: str) -> EstimateTable:
         full = self._add_declared_values(statistics)
         values, shares = self.parameters(statistics, estimate)
-        if estimate == "ml":  # the declared values that were never seen are left out
+        if estimate == "ml":  # declared values that were never observed are left out
             counts = full.counts[:, find_members(full.values, np.asarray(values))]
             return EstimateTable(list(values), shares, counts, np.zeros_like(counts))
         virtual = np.broadcast_to(self._virtual_examples(full.values), full.counts.shape)
@@ -289,7 +293,7 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     def leave_one_out(
         statistics: ValueCounts, x: CategoricalCells, group: Array, declared: Categorical | None
     ) -> LeaveOneOutResult | None:
-        """Evidence and terms of each cell with its row left out, in closed form where there is one."""
+        """Evidence and terms of each cell with its row left out; None if there is no closed form."""
         place = statistics.find_positions(x.values[0])[x.codes[:, 0]]
         if declared is not None and (declared.values is not None or np.ndim(declared.alpha) or declared.alpha == 0):
             return None

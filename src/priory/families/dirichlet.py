@@ -1,4 +1,4 @@
-"""The Dirichlet belief that Categorical, Multinomial and Histogram share; its last axis is the values."""
+"""The Dirichlet distribution that Categorical, Multinomial and Histogram share; values are the last axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from priory.families.base import nan_where_zero
 
 
 def mean_shares(alpha: Array) -> Array:
-    """The m-estimate: with ``alpha = m p + counts`` it is (n_c + m p) / (n + m).
+    """Mean of the shares; with ``alpha = m p + counts`` it is the m-estimate (n_c + m p) / (n + m).
 
     >>> mean_shares(np.array([3 * 1/3 + 0, 3 * 2/3 + 5])).round(3).tolist()
     [0.125, 0.875]
@@ -19,11 +19,13 @@ def mean_shares(alpha: Array) -> Array:
 
 
 def mode_shares(alpha: Array) -> Array:
-    """Where the density peaks; NaN where it has no single peak: it is flat, or infinite in several corners.
+    """Mode of the shares; NaN if it is not unique (a uniform density, or one that is infinite in several corners).
 
     >>> mode_shares(np.array([[3.0, 2.0], [1.0, 0.5], [1.0, 1.0], [0.5, 0.5]])).round(3).tolist()
     [[0.667, 0.333], [1.0, 0.0], [nan, nan], [nan, nan]]
     """
+    # Inside the simplex the mode is (alpha - 1) / Σ (alpha - 1). If no alpha exceeds 1, the density peaks in a corner,
+    # which is unique if exactly one alpha is at least 1.
     above = np.maximum(alpha - 1, 0.0)
     corner = alpha >= (1.0 if alpha.shape[-1] > 1 else 0.0)  # a single value has the whole share
     corner = np.where(corner.sum(axis=-1, keepdims=True) == 1, corner, np.nan)
@@ -32,7 +34,7 @@ def mode_shares(alpha: Array) -> Array:
 
 
 def quantile_shares(alpha: Array, q: float) -> Array:
-    """The value below which each share lies with probability ``q``: a share by itself has a Beta distribution."""
+    """The ``q``-quantile of each share, whose marginal is a Beta distribution."""
     return np.asarray(betaincinv(alpha, alpha.sum(axis=-1, keepdims=True) - alpha, q))
 
 
@@ -43,9 +45,9 @@ def log_normaliser(alpha: Array) -> Array:
 
 
 def log_evidence(alpha: Array, counts: Array) -> Array:
-    """Log probability of a sequence of draws with these counts, for each class."""
+    """Log marginal probability of a sequence of draws with these counts (…, values), for each class."""
     alpha = np.broadcast_to(np.asarray(alpha, dtype=float), counts.shape)
-    with np.errstate(invalid="ignore"):  # without smoothing there is no evidence: NaN
+    with np.errstate(invalid="ignore"):  # NaN without smoothing: the prior is improper
         return log_normaliser(alpha + counts) - log_normaliser(alpha)
 
 
@@ -53,25 +55,26 @@ DIRICHLET_ALPHA_GRID = 2.0 ** np.arange(-6, 4)
 
 
 def log_alpha_prior(alpha: Array) -> Array:
-    """Log prior of the number of virtual examples, up to a constant: two, give or take a factor of four.
+    """Log prior of alpha, up to a constant: log-normal about 2, with a standard deviation of a factor of 4.
 
-    It decides where few rows leave the evidence flat, and its maximum at an end of the grid.
+    It matters for few rows, when the evidence is flat and its maximum would be at an end of the grid.
     """
     return np.asarray(-0.5 * ((np.log2(alpha) - 1) / 2) ** 2)
 
 
 def choose_alpha(counts: Array) -> float:
-    """The symmetric prior (virtual examples of each value) that is most probable given the counts of all classes.
+    """Choose the most probable symmetric prior (virtual examples of each value), given counts (classes, values).
 
-    >>> choose_alpha(np.array([[40.0, 0.0, 0.0], [0.0, 40.0, 0.0]]))  # classes agree with themselves
+    >>> choose_alpha(np.array([[40.0, 0.0, 0.0], [0.0, 40.0, 0.0]]))  # each class has one value
     0.125
-    >>> choose_alpha(np.array([[40.0, 41.0, 39.0], [40.0, 40.0, 40.0]]))  # every value likely everywhere
+    >>> choose_alpha(np.array([[40.0, 41.0, 39.0], [40.0, 40.0, 40.0]]))  # all values are equally likely
     8.0
     """
     if not counts.size:
         return 1.0
     values, rows = counts.shape[-1], counts.sum(axis=-1)
-    some = counts[counts > 0]  # a value not shown adds nothing
+    some = counts[counts > 0]  # zero counts contribute nothing
+    # (alphas,): Σ log Γ(count + alpha) - log Γ(alpha); then the normaliser of each class, (alphas, classes)
     drawn = (gammaln(some + DIRICHLET_ALPHA_GRID[:, None]) - gammaln(DIRICHLET_ALPHA_GRID)[:, None]).sum(axis=1)
     mass = DIRICHLET_ALPHA_GRID[:, None] * values
     evidence = drawn + (gammaln(mass) - gammaln(mass + rows)).sum(axis=1)
@@ -79,7 +82,7 @@ def choose_alpha(counts: Array) -> float:
 
 
 def choose_alpha_index(evidence: Array) -> Array:
-    """The first candidate (last axis) whose evidence is best up to rounding; one without finite evidence never is."""
+    """Index of the first candidate (last axis) with the best evidence, up to rounding; ignores infinite and NaN."""
     finite = np.where(np.isfinite(evidence), evidence, -np.finfo(float).max)
     top = finite.max(axis=-1, keepdims=True)
     return np.argmax(finite >= top - 1e-9 * (1 + np.abs(top)), axis=-1)

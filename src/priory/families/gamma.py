@@ -21,19 +21,19 @@ from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, fin
 from priory.families.open_columns import OpenColumns, OpenGammas
 from priory.families.registry import register_family
 
-MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # sums of anything beyond would overflow
-MIN_EXCESS = MIN_VARIATION**2  # of the log mean over the mean log
-LOG_SHAPE_SD = 2.0  # of log k: the shape is believed to lie within a factor e^2 of 1
+MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # beyond these, sums would overflow
+MIN_EXCESS = MIN_VARIATION**2  # of log(mean x) over mean(log x)
+LOG_SHAPE_SD = 2.0  # prior standard deviation of log k: the shape is within a factor e^2 of 1
 
 
 @cache
 def find_shape_nodes() -> tuple[Array, Array]:
-    """Where the integral over log shapes is evaluated, in standard deviations, and the weights."""
+    """Nodes (in standard deviations) and weights of the Gauss-Hermite quadrature over the log shape."""
     return np.polynomial.hermite_e.hermegauss(31)
 
 
 class GammaSums(NamedTuple):
-    """The number of rows, their sum and the sum of their logarithms, rounded."""
+    """Rows, their sum and the sum of their logarithms, as floats (classes, columns)."""
 
     n: Array
     total: Array
@@ -43,13 +43,13 @@ class GammaSums(NamedTuple):
 @register_record("Positives", axes={"n": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class GammaStatistics(Statistics):
-    """The number of rows, their sum, the sum of their logarithms, and the number of values that are not positive."""
+    """Rows, their sum, the sum of their logarithms, and the number of values that are not positive, per class."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "outside")
 
-    n: Array
+    n: Array  # (classes, columns), as are all fields
     total: ExactSums
-    log_total: ExactSums  # of the logarithms as doubles
+    log_total: ExactSums  # exact sum of the logarithms, each rounded to a double
     outside: Array
 
     def find_fault(self) -> str | None:
@@ -61,27 +61,29 @@ class GammaStatistics(Statistics):
         return self.derive("sums", lambda s: GammaSums(s.n, s.total.to_floats(), s.log_total.to_floats()))
 
     def find_steps(self) -> Array:
-        """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,)."""
+        """Resolution of each column (columns,): the largest of 1, 0.1, 0.01, ... that divides all values, or 0."""
         return self.derive("steps", lambda s: find_common_steps([(s.sums().total, s.sums().total)]))
 
     def find_varying(self) -> Array:
-        """Whether the sums can tell the values of a column apart: (columns,)."""
+        """Whether the values of each column vary measurably, (columns,)."""
         return self.derive("varying", lambda s: _log_mean_excess(s.pool_classes().sums())[0] > MIN_EXCESS)
 
     def find_means(self) -> Array:
-        """The mean of each column, over all classes: (columns,)."""
+        """Mean of each column over all classes, (columns,)."""
         pooled = self.pool_classes()
         return compute_means(pooled.n, pooled.total)[0]
 
     def find_largest_log_shapes(self) -> Array:
-        """The logarithm of the largest shape that each class may have: (classes, columns).
+        """Upper bound of the log shape of each class, (classes, columns).
 
-        The square of the coefficient of variation is about ``1 / shape``. In a class of ``n`` rows it is at least
-        ``1 / (n + 1)²`` of what it is in all classes, or the share of the variance that a Gaussian class has at least.
+        The squared coefficient of variation is about ``1 / shape``. In a class of ``n`` rows it is at least
+        its value within all classes, times ``1 / (n + 1)²`` or the minimum share that `Gaussian` uses, if larger.
         """
         return self.derive("largest shapes", lambda s: s._find_largest_log_shapes())
 
     def _find_largest_log_shapes(self) -> Array:
+        # As for a Gaussian: the squared coefficient of variation within classes, (columns,), with a term for the case
+        # that every class has one row; ``share`` (classes, columns) is the least fraction of it that a class may have.
         pooled, classes = self.pool_classes(), np.maximum((self.n > 0).sum(axis=0), 1)
         spread, total = (1 / _approximate_ml_shape(_log_mean_excess(s.sums())) for s in (self, pooled))
         rows = np.maximum(pooled.n[0] - classes + 1, 1.0)
@@ -90,9 +92,9 @@ class GammaStatistics(Statistics):
         return np.nan_to_num(-np.log(share * within), nan=np.inf)
 
     def blur_sums(self) -> GammaSums:
-        """The sums, expected of values that are known to within a step.
+        """Expected sums if each value is uniform within one step of the column's resolution.
 
-        What is averaged over the step is log x: it falls short of the log of the mean by a 24th of the step's square.
+        Averaging log x over a step lowers it by (step / x)² / 24, to second order.
         """
         n, total, log_total = self.sums()
         steps = self.find_steps() if self.n.ndim == 2 else 0.0
@@ -112,9 +114,9 @@ class GammaParameters(NamedTuple):
 class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     """Positive numbers: ``x ~ Gamma(k, θ)`` with ``θ ~ Gamma(a, b)``; conjugate for a known shape ``k``.
 
-    Where ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is believed to be about ``k a / b`` (``b / a`` is a guess of
-    the mean, whatever the shape), and the shape is integrated out by quadrature about its most probable value. The
-    shapes of classes are bounded: no class varies less than the resolution of the column allows.
+    If ``shape`` is None, ``log k ~ N(0, 2²)``, the rate is about ``k a / b`` a priori (so the mean is about ``b / a``
+    for every shape), and the shape is integrated out by quadrature about its most probable value. The shape of each
+    class is bounded: no class varies less than the resolution of the column allows.
 
     Parameters
     ----------
@@ -123,12 +125,12 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     a, b : float or array of shape (columns,)
         The prior of the rate.
     seen : GammaStatistics, optional
-        What a belief about an unknown shape has learned; set by ``posterior``.
+        The statistics learned so far, if the shape is unknown; set by ``posterior``.
 
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -146,7 +148,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     shape: float | None = None
     a: float | Array = 1.0
     b: float | Array = 1.0
-    seen: GammaStatistics | None = None  # what a belief about an unknown shape has to remember
+    seen: GammaStatistics | None = None  # needed because an unknown shape has no conjugate prior
 
     accepted_values: ClassVar[str] = "positive numbers"
 
@@ -158,6 +160,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> GammaStatistics:
         rows = GroupedRows(x, group, groups)
+        # The kernels skip NaN, so values that are not positive are treated as missing here, and counted by ``outside``.
         counted = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_positive)
         logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: np.log(_keep_positive(v)))
         outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_positive(v) & (v == v))
@@ -171,20 +174,22 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
 
     @classmethod
     def empirical_prior(cls, statistics: GammaStatistics) -> Self:
-        """Worth one event, on the scale of the mean of all rows."""
+        """A prior worth one event, on the scale of the mean of all rows."""
         return cls(None, 1.0, np.nan_to_num(statistics.find_means(), nan=1.0))
 
     # -- the shape -----------------------------------------------------------------------------------------------
 
     def _log_evidence_given_shape(self, k: Array, statistics: GammaSums, b: Array) -> Array:
-        """Log evidence of ``seen`` for a known shape and ``rate ~ Gamma(a, b)``."""
+        """Log evidence of the statistics for a known shape ``k`` and ``rate ~ Gamma(a, b)``."""
         a = np.asarray(self.a)
+        # ∫ Π Gamma(x_i | k, θ) Gamma(θ | a, b) dθ: a Gamma integral with shape ``after`` and rate b + Σ x_i
         after = a + k * statistics.n
         drawn = (k - 1) * statistics.log_total - statistics.n * gammaln(k)
         return np.asarray(drawn + gammaln(after) - gammaln(a) + a * np.log(b) - after * np.log(b + statistics.total))
 
     def _find_shape_mode(self, statistics: GammaSums, largest: Array) -> tuple[Array, Array]:
-        """Where the log density of ``s = log k`` peaks up to ``largest``, and the width of the peak: Newton, damped."""
+        """Mode of ``s = log k`` up to ``largest``, and the width of the peak, by damped Newton steps."""
+        # All arrays are (classes, columns). Newton starts at the maximum likelihood estimate, held back for few rows.
         a, n = np.asarray(self.a), statistics.n
         total, ease = statistics.total / self.b, 1 / LOG_SHAPE_SD**2
         s = np.minimum(
@@ -192,6 +197,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         )
         for _ in range(60):
             k = np.exp(s)
+            # first and second derivative of the log evidence with respect to k, then (bend) the curvature in s = log k
             after, share = a + k * n, total / (1 + k * total)
             first = statistics.log_total - n * (np.log(self.b) - s - 1 + np.log1p(k * total))
             first = first + n * (psi(after) - psi(k)) - after * share
@@ -205,10 +211,12 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         return s, 1 / np.sqrt(bend)
 
     def _integrate_shape(self, statistics: GammaStatistics) -> tuple[Array, Array]:
-        """Quadrature nodes for the shape, and the log of each one's share of the evidence: last axis."""
+        """Quadrature nodes of the shape (last axis), and the log of each node's contribution to the evidence."""
         sums = statistics.blur_sums()
         largest = statistics.find_largest_log_shapes() if statistics.n.ndim == 2 else np.asarray(np.inf)
         s, width = (v[..., None] for v in self._find_shape_mode(sums, largest))
+        # Gauss-Hermite quadrature of exp(given + prior) as a function of s: dividing by the weight function of the
+        # rule adds at² / 2, and the change of variable log(width). Nodes are the last axis.
         at, share = find_shape_nodes()
         nodes = np.minimum(s + width * at, largest[..., None])
         prior = -0.5 * (nodes / LOG_SHAPE_SD) ** 2 - np.log(LOG_SHAPE_SD * np.sqrt(2 * np.pi))
@@ -222,13 +230,13 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
 
     @cached_property
     def _shape_evidence(self) -> tuple[GammaStatistics, Array, Array]:
-        """What was seen, the nodes, and their shares of its evidence."""
+        """The statistics seen, the quadrature nodes, and their contributions to the evidence."""
         seen = self.seen if self.seen is not None else _make_empty_statistics(np.shape(self.b))
         return seen, *self._integrate_shape(seen)
 
     @cached_property
     def _shape_posterior(self) -> tuple[Array, Array, Array, Array]:
-        """Shapes (last axis), their log probabilities, and the belief ``a``, ``b`` about the rate for each."""
+        """Shapes (last axis), their log probabilities, and the posterior ``a``, ``b`` of the rate given each shape."""
         a, b = np.asarray(self.a)[..., None], np.asarray(self.b)[..., None]
         if self.shape is not None:
             return np.full((1,), self.shape), np.zeros(1), a, b
@@ -243,8 +251,9 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         mean = compute_means(statistics.n, statistics.total)
         if self.shape is not None:
             return GammaParameters(np.broadcast_to(self.shape, np.shape(mean)), self.shape / mean)
-        excess = _log_mean_excess(statistics.blur_sums())
+        excess = _log_mean_excess(statistics.sums())
         k = _approximate_ml_shape(excess)
+        # Newton's method for log k - psi(k) = excess
         for _ in range(20):
             k = k - (np.log(k) - psi(k) - excess) / (1 / k - psi_prime(k))
         if statistics.n.ndim == 2:
@@ -252,7 +261,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         return GammaParameters(k, k / mean)
 
     def mode(self) -> GammaParameters:
-        """The shape's most probable node, and the most probable rate given it."""
+        """The most probable node of the shape, and the mode of the rate given that shape."""
         k, mass, a, b = self._shape_posterior
         best = np.argmax(mass, axis=-1, keepdims=True)
 
@@ -268,7 +277,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         return GammaParameters((p * k).sum(axis=-1), (p * a / b).sum(axis=-1))
 
     def quantile(self, q: float) -> GammaParameters:
-        """Of the shape between the nodes of its quadrature, and of the rate, a mixture of Gammas, by bisection."""
+        """Quantiles of the shape (interpolated between nodes) and of the rate (a mixture of Gammas, by bisection)."""
         k, mass, a, b = self.shape_posterior()
         p = np.exp(mass)
         # log k is nearly normal: interpolated against the normal quantile of the probability below each node
@@ -276,7 +285,8 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         flat = zip(below.reshape(-1, k.shape[-1]), np.log(k).reshape(-1, k.shape[-1]), strict=True)
         shape = np.exp([np.interp(ndtri(q), at, node) for at, node in flat]).reshape(k.shape[:-1])
         each = gammaincinv(a, q) / b
-        low, high = np.log(each.min(axis=-1)), np.log(each.max(axis=-1))  # the quantile is between those of the parts
+        # the quantile of a mixture lies between the quantiles of its components
+        low, high = np.log(each.min(axis=-1)), np.log(each.max(axis=-1))
         for _ in range(60):
             middle = (low + high) / 2
             is_above = (p * gammainc(a, b * np.exp(middle)[..., None])).sum(axis=-1) > q
@@ -284,7 +294,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         return GammaParameters(shape, np.exp(high))
 
     def shape_posterior(self) -> tuple[Array, Array, Array, Array]:
-        """Shapes (last axis), their log probabilities, and the belief ``a``, ``b`` about the rate for each."""
+        """Shapes (last axis), their log probabilities, and the posterior ``a``, ``b`` of the rate given each shape."""
         k, mass, a, b = self._shape_posterior
         cells = np.broadcast_shapes(k.shape, mass.shape, a.shape, b.shape)
         return tuple(np.broadcast_to(v, cells).copy() for v in (k, mass, a, b))  # type: ignore[return-value]
@@ -301,13 +311,14 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     def log_predictive(self, x: ArrayLike) -> Array:
         k, mass, a, b = self._shape_posterior
         x = np.asarray(x, dtype=float)
+        # (rows, classes, columns, nodes): for each shape the rate is integrated out; then sum over the shapes
         y = np.where(_is_positive(x), x, 1.0)[..., None]
         constant = mass + gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
         value = log_sum_exp(constant + (k - 1) * np.log(y) - (a + k) * np.logaddexp(0.0, np.log(y) - np.log(b)))
         return np.where(_is_positive(x) | np.isnan(x), value, -np.inf)
 
     def log_normaliser(self) -> Array:
-        """Of the belief about the rate, for a known shape."""
+        """Log normaliser of the belief about the rate, for a known shape."""
         return np.asarray(gammaln(self.a) - np.asarray(self.a) * np.log(self.b))
 
     def log_evidence(self, statistics: GammaStatistics) -> Array:
@@ -317,7 +328,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
             return log_sum_exp(self._integrate_shape(statistics)[1])
         return log_sum_exp(statistics.derive("posterior", self.posterior, self)._shape_evidence[2])
 
-    # -- classes by columns: a column whose values the sums do not tell apart gives no evidence ----------------------
+    # -- classes by columns: a column whose values do not vary measurably contributes nothing ------------------------
 
     def log_likelihood(self, statistics: GammaStatistics, x: Array, estimate: str) -> Array:
         return np.where(statistics.find_varying(), super().log_likelihood(statistics, x, estimate), 0.0)
@@ -334,6 +345,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     def draw(self, rng: np.random.Generator, size: int) -> GammaParameters:
         k, mass, a, b = self._shape_posterior
         cells = np.broadcast_shapes(mass.shape, a.shape, b.shape)
+        # The Gumbel-max trick draws a node for each sample and column with probability exp(mass).
         noise = rng.gumbel(size=(size, *cells))
         pick = np.argmax(np.broadcast_to(mass, cells) + noise, axis=-1)[..., None]
 
@@ -356,13 +368,13 @@ def _keep_positive(x: Array) -> Array:
 
 
 def _log_mean_excess(statistics: GammaSums) -> Array:
-    """How far the logarithm of the mean is above the mean of the logarithms."""
+    """log(mean x) - mean(log x), at least MIN_EXCESS: it determines the maximum likelihood shape."""
     n = nan_where_zero(statistics.n)
     return np.asarray(np.maximum(np.log(statistics.total / n) - statistics.log_total / n, MIN_EXCESS))
 
 
 def _approximate_ml_shape(excess: Array) -> Array:
-    """An approximation of the maximum likelihood shape, with an error of a few hundredths."""
+    """Closed-form approximation of the maximum likelihood shape, with an error of a few hundredths."""
     return np.asarray((3 - excess + np.sqrt((excess - 3) ** 2 + 24 * excess)) / (12 * excess))
 
 

@@ -18,14 +18,14 @@ from priory.families.open_columns import OpenColumns, OpenGaussians
 from priory.families.registry import register_family
 
 MAX_STEP_IN_UNITS = 1e100
-MAX_ABS_Z = 1e140  # the square of anything larger would overflow; the answer is the same
+MAX_ABS_Z = 1e140  # clipped here: the square of a larger value would overflow, and the result is the same
 
 
 def _find_variance_floor(statistics: Moments) -> Array:
-    """The least variance a class may have, in units squared, from the other classes and the step of the column.
+    """Lower bound (columns,) of the variance of a class, in units squared, from the other classes and the resolution.
 
-    Values rounded to a step have an error with a variance of a twelfth of its square, whatever few of them show. Where
-    all values of a column are the same there is no floor: it gives no evidence.
+    Rounding to a step adds an error with variance step² / 12, even if the few values of a class are equal. A constant
+    column has no lower bound: it contributes nothing.
     """
     within = np.asarray(Gaussian.empirical_prior(statistics).scale)
     by_step = _find_step_variance(statistics, statistics.units())
@@ -33,7 +33,7 @@ def _find_variance_floor(statistics: Moments) -> Array:
 
 
 def _find_step_variance(statistics: Moments, unit: Array) -> Array:
-    """The variance of what rounding to the step of a column takes away, in units squared."""
+    """Variance (columns,) of the error from rounding to the step of a column, in units squared."""
     return np.asarray(np.minimum(statistics.find_steps() / unit, MAX_STEP_IN_UNITS) ** 2 / 12)
 
 
@@ -59,12 +59,12 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     shape, scale : float or array of shape (classes, columns)
         The prior of the variance, ``scale`` in units squared.
     unit : float or array of shape (columns,)
-        The unit of ``location`` and ``scale``: beliefs about numbers near 1e300 stay finite.
+        The unit of ``location`` and ``scale``, so that hyperparameters stay finite for values near 1e300.
 
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -84,7 +84,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     strength: float | Array = 1.0
     shape: float | Array = 1.0
     scale: float | Array = 1.0
-    unit: float | Array = 1.0  # location is in units and scale in units squared: beliefs about 1e300 stay finite
+    unit: float | Array = 1.0  # location is in units and scale in units squared, to stay finite for values near 1e300
 
     accepted_values: ClassVar[str] = "numbers"
     has_covariance: ClassVar[bool] = True
@@ -103,8 +103,9 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         return self._update(n, mean, n * np.maximum(statistics.variances(exponent), 0.0) / mantissa**2)
 
     def _update(self, n: Array, mean: Array, spread: Array) -> Self:
-        """The belief after ``n`` rows with these means and sums of squares about them, in units."""
+        """Posterior after ``n`` rows with this mean and sum of squares about the mean, both in units."""
         strength = self.strength + n
+        # The distance of the mean from the prior's location adds to the sum of squares; all (classes, columns).
         pull = n * self.strength / strength * (mean - self.location) ** 2
         return type(self)(
             (self.strength * np.asarray(self.location) + n * mean) / strength,
@@ -116,12 +117,13 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
 
     @classmethod
     def empirical_prior(cls, statistics: Moments) -> Self:
-        """The common mean and the variance within classes, the mean as uncertain as the classes lie apart.
+        """Center on the pooled mean and the variance within classes; the spread of the class means sets the strength.
 
-        While every class has one row, the variance within is guessed from how close the classes lie.
+        If every class has one row, the variance within is estimated from the distances between the classes.
         """
         pooled, exponent = statistics.pool_classes(), statistics.find_exponents()
         rows, classes = nan_where_zero(pooled.n[0]), np.maximum((statistics.n > 0).sum(axis=0), 1)
+        # (columns,) each: variance over all rows, sum of squares within classes, and the variance within
         total = np.maximum(pooled.variances(exponent)[0], 0.0)
         spread = (statistics.n * np.maximum(statistics.variances(exponent), 0.0)).sum(axis=0)
         within = (spread + total / classes**2) / np.maximum(rows - classes + 1, 1.0)
@@ -140,7 +142,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         return self._normal(np.where(np.asarray(self.shape) > 1, np.asarray(self.shape) - 1, np.nan))
 
     def quantile(self, q: float) -> NormalParameters:
-        """Of the mean, which has a Student-t distribution, and of the variance, which is inverse-gamma distributed."""
+        """Quantiles of the mean (Student-t) and of the variance (inverse-gamma)."""
         shape, scale, unit = (np.asarray(v, dtype=float) for v in (self.shape, self.scale, self.unit))
         mean = self.location + stdtrit(2 * shape, q) * np.sqrt(scale / (shape * self.strength))
         return NormalParameters(np.asarray(mean * unit), np.asarray(scale * unit**2 / gammainccinv(shape, q)))
@@ -155,7 +157,10 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
             return np.asarray(-0.5 * (LOG_TWO_PI + np.log(variance) + (x - mean) ** 2 / variance))
 
     def _student_t_parameters(self) -> tuple[Array, Array, Array, Array]:
-        """The predictive of z as ``constant - power * log(1 + precision * (z - location)²)``; zero without spread."""
+        """Location, precision, power and constant of the log predictive of z; zero where the scale is zero.
+
+        The log predictive is ``constant - power * log(1 + precision * (z - location)²)``.
+        """
         shape, strength = np.asarray(self.shape, dtype=float), np.asarray(self.strength)
         spread = np.asarray(2 * np.asarray(self.scale) * (strength + 1) / strength, dtype=float)
         some = spread > 0
@@ -187,29 +192,29 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     # -- classes by columns, in units throughout, so that nothing overflows -------------------------------------------
 
     def scale_to(self, unit: Array) -> Self:
-        """The same belief in other units (columns,)."""
+        """The same distribution in other units (columns,)."""
         ratio = np.asarray(self.unit) / unit
         return replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=unit)
 
     @staticmethod
     def find_variance_floor(statistics: Moments) -> Array:
-        """The least variance that a class of each column may have, in units squared."""
+        """Lower bound (columns,) of the variance of a class, in units squared."""
         return _find_variance_floor(statistics)
 
     def _find_student_t_tables(self, floor: Array) -> tuple[Array, ...]:
-        """Centre, precision, power and constant of the log predictive, its variance at least ``floor``."""
+        """Centre, precision, power and constant of the log predictive, with a variance of at least ``floor``."""
         belief = replace(self, scale=np.maximum(self.scale, np.asarray(self.shape) * floor))
         *rest, constant = belief._student_t_parameters()
         return *rest, constant - (constant != 0) * np.log(self.unit)
 
     def student_t_tables(self, n: Array, mean: Array, spread: Array, floor: Array) -> tuple[Array, ...]:
-        """The tables of the belief after ``n`` rows with these means and sums of squares about them, in units."""
+        """Tables of the predictive after ``n`` rows with this mean and sum of squares about the mean, in units."""
         return self._update(n, np.where(n > 0, mean, self.location), spread)._find_student_t_tables(floor)
 
     def _tables(self, statistics: Moments, estimate: str) -> tuple[Array, ...]:
         """Centre, precision, (power,) and constant of the log density, each (classes, columns).
 
-        Centre and precision are in units of the column; a class without rows has a constant of zero and says nothing.
+        Centre and precision are in units of the column; they are zero for a class without rows, as is the constant.
         """
         unit = statistics.units()
         prior = self.scale_to(unit)
@@ -223,6 +228,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
             belief = replace(prior + statistics, unit=1.0)
             mean, variance = belief.mode() if estimate == "map" else belief.mean()
         variance = np.maximum(variance, np.where(statistics.n > 0, floor, 0.0) if estimate == "ml" else floor)
+        # A class without a variance gets zeros in all tables, so its terms are zero.
         defined, variance = variance > 0, np.where(variance > 0, variance, 1.0)
         constant = -0.5 * (LOG_TWO_PI + np.log(variance)) - np.log(unit)
         return np.nan_to_num(mean), defined / variance, defined * constant
@@ -231,12 +237,13 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         centre, precision, *power, constant = statistics.derive(
             "tables", lambda s: self._tables(s, estimate), self, estimate
         )
+        # (rows, 1, columns) - (classes, columns)
         z = np.clip((x / statistics.units())[:, None] - centre, -MAX_ABS_Z, MAX_ABS_Z)
         terms = constant - power[0] * np.log1p(precision * z**2) if power else constant - 0.5 * precision * z**2
         return np.where(np.isnan(z), 0.0, terms)
 
     def score(self, statistics: Moments, x: NumberBlock, estimate: str) -> Array:
-        """The terms summed over the columns."""
+        """The terms summed over the columns, shape (rows, classes)."""
         tables = statistics.derive("tables", lambda s: self._tables(s, estimate), self, estimate)
         return (column_kernels.score_student_t if estimate == "predictive" else column_kernels.score_gaussian)(
             x, statistics.units(), *tables
@@ -249,7 +256,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
             return super().averaged_score(statistics, pooled, x, estimate, inclusion)
         shared = self._tables(pooled, estimate)
         pairs = zip(self._tables(statistics, estimate), shared, strict=True)
-        # the last row of each table is all classes pooled
+        # (classes + 1, columns) each: the last row is for all classes pooled
         centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
         relative = column_kernels.score_student_mixture(
             x, statistics.units(), centre, precision, power, constant, inclusion
@@ -260,7 +267,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         return OpenGaussians(self, statistics)
 
     def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: Moments, estimate: str) -> str:
-        """A Student-t density if there is a power, a Gaussian one otherwise."""
+        """Add nodes for a Student-t density if the tables have a power, else for a Gaussian density."""
         centre, precision, *power, constant = self._tables(statistics, estimate)
         difference = graph("Sub", graph("Mul", cells, 1.0 / statistics.units()), centre)
         square = graph("Mul", difference, difference)
@@ -270,10 +277,11 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         return graph("Sub", constant, graph("Mul", grown, power[0]))
 
     def evidence(self, statistics: Moments) -> Array:
-        """Of values that are known to within a step: the log density is averaged over it, and so never above certainty.
+        """Log evidence of each column, its log density averaged over one step of the resolution, so that it is bounded.
 
-        A column without spread has no density: some other family explains it.
+        It is -inf for a constant column, which has no density.
         """
+        # The expected sum of squares grows by step² / 12 for each row.
         belief, blur = self + statistics, statistics.n * _find_step_variance(statistics, np.asarray(self.unit))
         with np.errstate(invalid="ignore"):
             blurred = replace(belief, scale=belief.scale + blur / 2).log_normaliser()

@@ -1,7 +1,7 @@
-"""Histogram: numbers that no parametric family fits, as counts over values at a declared resolution.
+"""Histogram: a piecewise constant density, for numbers that no parametric family fits.
 
-The record is how often each value was seen, rounded to ``bits`` significant binary digits. It adds and subtracts
-exactly. The bins are a function of those counts, chosen by evidence whenever they are needed, so they forget too.
+The statistics are counts of the values, rounded to ``bits`` significant binary digits: they add and subtract exactly.
+The bins are a function of those counts, chosen by evidence when they are needed, so forgetting rows changes them too.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ CANDIDATE_OF_QUANTILE = np.repeat(np.arange(len(NUMBERS_OF_BINS)), np.array(NUMB
 class BinProbabilities(NamedTuple):
     """The parameters of a histogram: bin edges, and the probability of each bin (last axis)."""
 
-    edges: Array
-    probabilities: Array
+    edges: Array  # (bins + 1,)
+    probabilities: Array  # (…, bins)
 
 
 @register_family("histogram", auto_rank=5)
 @final
 @dataclass(frozen=True, eq=False)
 class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], Array]):
-    """Numbers by a piecewise constant density over bins of equal content, ``θ ~ Dirichlet(alpha)``.
+    """Numbers with a piecewise constant density over bins of equal content, ``θ ~ Dirichlet(alpha)``.
 
-    The number of bins, and ``alpha`` where it is None, are those of the largest evidence. Edges lie halfway between
-    neighbouring values, so a value that is seen again and again gets a bin of its own. Beyond the outermost edges the
-    outermost bins answer.
+    The number of bins, and ``alpha`` if it is None, maximise the evidence. Edges lie halfway between neighbouring
+    values, so a value that occurs many times gets its own bin. Values beyond the outermost edges are assigned to the
+    outermost bins.
 
     Parameters
     ----------
     bits : int
         The number of significant binary digits that values are rounded to.
     alpha : float or array of shape (classes, bins), optional
-        Virtual examples of each bin; by default the number of the largest evidence.
+        Virtual examples of each bin; by default the number that maximises the evidence.
     edges : array of shape (bins + 1,), optional
         The edges of the bins; set by ``posterior``.
 
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -94,7 +94,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
             raise DataError("a cell is infinite; use NaN for a missing value.")
         tallies = tuple(ValueCounts.of(values, c if group is not None else c[0]) for values, c in pairs)
         if np.ndim(x) == 1:
-            return tallies[0]  # type: ignore[return-value]  # a column by itself has a record by itself
+            return tallies[0]  # type: ignore[return-value]  # one column: its own statistics, no tuple
         return tallies
 
     # -- the bins ------------------------------------------------------------------------------------------------
@@ -107,6 +107,8 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         counts, values = np.atleast_2d(statistics.counts), statistics.values
         if not len(values):
             return np.array([-0.5, 0.5]), np.zeros((*statistics.counts.shape[:-1], 1)), 1.0
+        # (classes, values + 1): rows of each class below each possible edge. Indexing it by the cuts of a candidate and
+        # taking differences gives the counts of its bins, for all candidates at once.
         content = np.zeros((len(counts), len(values) + 1))
         np.cumsum(counts, axis=1, out=content[:, 1:])
         bounds = self._possible_edges(values)
@@ -119,7 +121,8 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         return bounds[best], binned.reshape(*statistics.counts.shape[:-1], -1), alpha
 
     def _possible_edges(self, values: Array) -> Array:
-        """(values + 1,): where a bin may begin or end, halfway between values, and as far beyond the outermost ones."""
+        """Possible edges (values + 1,): halfway between values, and equally far beyond the outermost ones."""
+        # halved before adding: the sum of two values near 1e308 would overflow
         between = values[1:] / 2 + values[:-1] / 2
         low = outer_edge(values[:1], values[1:2] if len(between) else values[:1], -1, self.bits)
         high = outer_edge(values[-1:], values[-2:-1] if len(between) else values[-1:], 1, self.bits)
@@ -172,7 +175,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     # -- classes by columns --------------------------------------------------------------------------------------
 
     def _table(self, statistics: ValueCounts, estimate: str) -> tuple[Array, Array]:
-        """Edges, and log densities (classes, bins); a bin that no class can reach counts for none of them."""
+        """Edges (bins + 1,) and log densities (classes, bins); a bin with no probability in any class is ignored."""
         edges, probabilities = self.parameters(statistics, "mean" if estimate == "predictive" else estimate)
         table = log(np.nan_to_num(probabilities, nan=1.0))
         return edges, np.where(np.isneginf(table).all(axis=0), 0.0, table) - _log_widths(edges)
@@ -182,6 +185,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
 
     def log_likelihood(self, statistics: tuple[ValueCounts, ...], x: Array, estimate: str) -> Array:
         tables = self._tables(statistics, estimate)
+        # (classes, rows) for each column, stacked to (classes, rows, columns), then rows first
         columns = [table[:, _find_bin(x[:, j], edges)] for j, (edges, table) in enumerate(tables)]
         return np.where(np.isnan(x)[:, None], 0.0, np.stack(columns, axis=-1).transpose(1, 0, 2))
 
@@ -196,11 +200,12 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         estimate: str,
         inclusion: Array,
     ) -> Array:
-        """The classes apart and pooled may have different bins: both densities are taken on the cuts of either."""
+        """Classes and pooled rows may have different bins: both densities are evaluated on the union of their edges."""
         tables = []
         for (edges, apart), (others, shared), r in zip(
             self._tables(statistics, estimate), self._tables(pooled, estimate), inclusion, strict=True
         ):
+            # the density on each refined bin is the one at its lower edge
             cuts = np.union1d(edges, others)
             a, s = apart[:, _find_bin(cuts[:-1], edges)], shared[:, _find_bin(cuts[:-1], others)]
             tables.append((cuts, np.logaddexp(log(r) + a, log(1 - r) + s)))
@@ -210,7 +215,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         return np.array([self.log_evidence(tally).sum() + self._measure_atom(tally) for tally in statistics])
 
     def _measure_atom(self, statistics: ValueCounts) -> float:
-        """What a value that more than half of the rows hold adds to the log evidence of all classes."""
+        """Gain in log evidence, over all classes, from a value that more than half of the rows have."""
         if not len(statistics.values):
             return 0.0
         edges, counts, _ = self.choose_bins(statistics)
@@ -239,7 +244,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         ]
 
     def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: tuple[ValueCounts, ...], estimate: str) -> str:
-        """Look cells up in tables: the bin of a cell is the number of inner edges that it reaches."""
+        """Add nodes that look up the bin of each cell in a table: the number of inner edges at or below the cell."""
         columns = []
         for j, (edges, table) in enumerate(self._tables(statistics, estimate)):
             cell = graph("Gather", cells, np.array([j]), axis=2)  # (rows, 1, 1)
@@ -253,7 +258,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     def leave_one_out(
         statistics: ValueCounts, x: Array, group: Array, declared: Histogram | None
     ) -> LeaveOneOutResult | None:
-        """Evidence and terms of each cell with its row left out, the bins chosen again."""
+        """Evidence and terms of each cell with its row left out and the bins chosen again."""
         own = Histogram() if declared is None else declared
         place = statistics.find_positions(column_kernels.round_to_bits(x[:, 0], own.bits))
         if (place == len(statistics.values)).any() or not (
@@ -271,7 +276,7 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
 
 
 def _score_bins(x: NumberBlock, tables: list[tuple[Array, Array]]) -> Array:
-    """Scores (rows, classes) from the edges and the log densities (classes, bins) of each column."""
+    """Scores (rows, classes) from edges and log densities (classes, bins), one pair for each column."""
 
     def codes(part: slice) -> Array:
         block = np.asarray(x[part], dtype=float)
@@ -285,10 +290,12 @@ def _score_bins(x: NumberBlock, tables: list[tuple[Array, Array]]) -> Array:
 
 
 def _find_candidate_cuts(content: Array) -> tuple[Array, Array]:
-    """The cuts of all candidates (cuts,), as positions among the possible edges, and the candidate of each (cuts,).
+    """Cuts of all candidates as indices into the possible edges, and the candidate that each belongs to; both (cuts,).
 
-    The candidates are bins of equal content, and a bin for each value if there are few.
+    The candidates have bins of equal content; one more has a bin for each value, if there are few values.
+    ``content`` (values + 1,) is the number of rows below each possible edge.
     """
+    # The edge whose content is nearest to each quantile: the first at or above it, or the one before.
     wanted = content[-1] * CANDIDATE_QUANTILES
     after = np.searchsorted(content, wanted)
     nearer = (after > 0) & (wanted - content[after - 1] < content[after] - wanted)
@@ -296,16 +303,20 @@ def _find_candidate_cuts(content: Array) -> tuple[Array, Array]:
     if len(content) - 1 <= NUMBERS_OF_BINS[-1]:
         ends = np.append(ends, np.arange(len(content)))
         candidate = np.append(candidate, np.full(len(content), len(NUMBERS_OF_BINS)))
+    # Two quantiles of a candidate may fall on one edge (a very frequent value): such a bin would be empty.
     new = np.append(True, (ends[1:] != ends[:-1]) | (candidate[1:] != candidate[:-1]))
     return ends[new], candidate[new]
 
 
 def _compute_candidate_evidence(content: Array, bounds: Array, candidate: Array, atom: Atom, bits: int) -> Array:
     """Log evidence of each candidate under Jeffreys' prior; ``content`` (classes, cuts) is the rows below each cut."""
-    within = candidate[1:] == candidate[:-1]  # from one candidate to the next there is no bin
+    within = candidate[1:] == candidate[:-1]  # the gap between two candidates is not a bin
     inside, widths = np.diff(content, axis=1)[:, within], _log_widths(bounds)[within]
+    # reduceat sums the bins of each candidate: they are contiguous, beginning at ``starts`` (candidates,)
     bins = np.bincount(candidate[1:][within])
     starts = np.cumsum(bins) - bins
+    # The Dirichlet-multinomial evidence with alpha = 1/2: a factor for each bin (divided by its width, which turns
+    # probabilities into densities), then the normaliser of each class.
     rows = inside.sum(axis=0)
     drawn = (gammaln(inside + 0.5) - gammaln(0.5)).sum(axis=0) - rows * widths + atom.measure_gain(rows, widths, bits)
     rows = np.add.reduceat(inside, starts, axis=1)
@@ -313,8 +324,8 @@ def _compute_candidate_evidence(content: Array, bounds: Array, candidate: Array,
 
 
 def _log_widths(edges: Array) -> Array:
-    """Logarithms of the widths of the bins; halved first, because 1e308 - (-1e308) would overflow."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # from one candidate to the next it may go backwards
+    """Log widths of the bins; edges are halved first, because 1e308 - (-1e308) would overflow."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # edges decrease where a new candidate begins
         return np.asarray(np.log(np.diff(edges / 2)) + np.log(2))
 
 

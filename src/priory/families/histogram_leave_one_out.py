@@ -1,6 +1,6 @@
-"""Leaving one row out of a histogram, every row at once: the edges, their number and the prior are chosen again.
+"""Leave-one-out for histograms, for all rows at once: edges, number of bins and prior are chosen again.
 
-A *cut* is the edge of a bin, given as the number of values below it. A *candidate* is one way to cut the values.
+A *cut* is the edge of a bin, given as the number of values below it. A *candidate* is a set of cuts: one histogram.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_FLOAT = float(np.finfo(float).max)
 
 
 def outer_edge(value: Array, neighbour: Array, side: int, bits: int) -> Array:
-    """The edge beyond an outermost value: as far away as halfway to its neighbour; if alone, within the resolution."""
+    """Edge beyond an outermost value: half its distance to the neighbour; for a single value, half the resolution."""
     with np.errstate(over="ignore"):
         edge = value + (value - (value / 2 + neighbour / 2))
     half = np.maximum(np.abs(value), 2.0**-1000) * 2.0 ** -(bits + 1)
@@ -34,7 +34,7 @@ def leave_out_bins(
     each. With at most ``max_bins`` values, a bin for each value is one more candidate.
     """
     counts = removals.value_counts.counts.astype(np.int64)  # (classes, values)
-    # (classes, values + 1): the rows of each class below each possible cut
+    # (classes, values + 1): rows of each class below each possible cut
     content = np.concatenate([np.zeros((len(counts), 1), dtype=np.int64), np.cumsum(counts, axis=1)], axis=1)
     step = max(1, CELLS_PER_CHUNK // ((len(quantiles) + max_bins) * len(counts)))
     chunks = (slice(start, start + step) for start in range(0, len(removals.own_class), step))
@@ -58,19 +58,20 @@ def _leave_out_bins_chunk(
     tally = removals.value_counts
     half = gammaln(np.arange(content[:, -1].max() + 1) + 0.5) - gammaln(
         0.5
-    )  # a table: it is looked up millions of times
-    total = np.append(0, np.cumsum(removals.totals.astype(np.int64)))  # (values + 1,): the rows of all classes
+    )  # a lookup table, because it is used millions of times
+    # (values + 1,): rows of all classes below each cut
+    total = np.append(0, np.cumsum(removals.totals.astype(np.int64)))
     cuts = _find_equal_content_cuts(removals, total, quantiles)  # (removals, cuts)
     if len(tally.values) - 1 <= max_bins:
         every = np.minimum(np.arange(len(tally.values) + 1), removals.values[:, None])
         cuts = np.concatenate([cuts, every], axis=1)
         candidate = np.append(candidate, np.full(every.shape[1], candidate[-1] + 1))
     edges = _find_cut_edges(removals, cuts, bits)  # (removals, cuts)
-    # The rows below each cut: one less in the own class where the removed value lies below the cut.
+    # Rows below each cut: one less in the removed row's class if its value lies below the cut.
     later = cuts > removals.position[:, None]
     below = content[:, cuts + (removals.vanished[:, None] & later)]  # (classes, removals, cuts)
     below[removals.own_class, removals.removal_index] -= later
-    # Between two neighbouring cuts of one candidate there is a bin, unless they coincide.
+    # Two neighbouring cuts of one candidate bound a bin, unless they coincide.
     inside = np.diff(below, axis=2)  # (classes, removals, bins)
     bin_ = (candidate[1:] == candidate[:-1]) & (np.diff(cuts, axis=1) > 0)
     widths = np.where(bin_, np.log(np.where(bin_, np.diff(edges / 2, axis=1), 1.0)) + np.log(2), 0.0)
@@ -91,11 +92,11 @@ def _leave_out_bins_chunk(
 
 
 def _find_equal_content_cuts(removals: RowRemovals, content: Array, quantiles: Array) -> Array:
-    """Cuts (removals, quantiles) nearest to the quantiles, as positions among the values left.
+    """Cuts (removals, quantiles) nearest to the quantiles, as positions among the remaining values.
 
     ``content`` (values + 1,) is the number of rows below each possible cut, before the removal.
     """
-    # One row less above the removed value: before it the content is as it was, after it one less.
+    # Without the row, the content is unchanged up to the removed value and one less after it.
     wanted, place = (content[-1] - 1) * quantiles, removals.position[:, None]
     early = wanted <= content[removals.position][:, None]
     after = np.where(early, np.searchsorted(content, wanted), np.searchsorted(content - 1, wanted))
@@ -106,7 +107,7 @@ def _find_equal_content_cuts(removals: RowRemovals, content: Array, quantiles: A
 
 
 def _find_cut_edges(removals: RowRemovals, cuts: Array, bits: int) -> Array:
-    """Edges (removals, cuts): halfway between the values left on both sides of each cut."""
+    """Edges (removals, cuts): halfway between the remaining values on both sides of each cut."""
     values, last = removals.value_counts.values, removals.values[:, None]
 
     def take_value_left(place: Array) -> Array:
@@ -131,13 +132,13 @@ def _score_best_bins(
     atom: Atom,
     bits: int,
 ) -> LeaveOneOutResult:
-    """Evidence of the best histogram of each removal, and the terms of the bin that the removed value falls into."""
+    """Evidence of the best histogram for each removal, and the log densities of the removed value under it."""
     evidence, terms = np.empty(len(x)), np.empty((len(x), len(inside)))
     alphas = DIRICHLET_ALPHA_GRID if alpha is None else np.array([alpha])
-    for k in np.unique(best):  # removals with the same best candidate together
+    for k in np.unique(best):  # group the removals by their best candidate
         r = np.flatnonzero(best == k)
         at = np.flatnonzero((candidate[1:] == k) & (candidate[:-1] == k))
-        # (classes, removals, bins), and (removals, bins) twice: whether there is a bin, and the log of its width
+        # counts (classes, removals, bins); whether each bin exists, and its log width: (removals, bins)
         counts, real, wide = inside[:, r][:, :, at], bin_[r][:, at], widths[r][:, at]
         tables = gammaln(np.arange(counts.max() + 1) + alphas[:, None]) - gammaln(alphas)[:, None]
         drawn = np.stack([table[counts].sum(axis=(0, 2)) for table in tables], axis=1)
@@ -149,6 +150,7 @@ def _score_best_bins(
         reached = real & (edges[r][:, at] <= x[r, None])
         own = np.where(reached.any(axis=1), len(at) - 1 - np.argmax(reached[:, ::-1], axis=1), np.argmax(real, axis=1))
         shown, each = counts[:, np.arange(len(r)), own].T, np.arange(len(r))
+        # smoothed share of the bin in each class, divided by the width: (removals, classes)
         mass = removals.class_rows[r] + (a * real.sum(axis=1))[:, None]
         terms[r] = np.log(shown + a[:, None]) - np.log(mass) - wide[each, own][:, None]
     return LeaveOneOutResult(evidence, terms)

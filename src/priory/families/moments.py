@@ -14,13 +14,13 @@ from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
-MAX_STEP_DIGITS = 6  # decimal places in which the step between the values of a column is looked for
-ROUNDINGS_PER_VALUE = 4  # relative errors of a decimal fraction, its square and their sums as doubles, generously
-MAX_STEP_ROUNDING = 0.01  # of a step: where values may be rounded by more, nothing can be said about the step
-MIN_VARIATION = 1e-6  # standard deviation / mean: sums of logarithms do not tell values apart that vary less
-MIN_CLASS_VARIANCE_SHARE = 1e-4  # of the variance within classes: the least that a class has
+MAX_STEP_DIGITS = 6  # decimal places up to which the step of a column is searched
+ROUNDINGS_PER_VALUE = 4  # upper bound of the relative errors (eps) of a decimal fraction, its square and their sums
+MAX_STEP_ROUNDING = 0.01  # in steps: with larger rounding errors the step cannot be determined
+MIN_VARIATION = 1e-6  # standard deviation / mean: below it, sums of logarithms cannot distinguish the values
+MIN_CLASS_VARIANCE_SHARE = 1e-4  # of the variance within classes: lower bound for each class
 MAX_UNIT_EXPONENT = 1000  # units and their inverses are ordinary doubles
-SPREAD_ROUNDING_TOLERANCE = 1e-9  # of the sum of squares: less negative a spread is the rounding of weights and decay
+SPREAD_ROUNDING_TOLERANCE = 1e-9  # of the sum of squares: smaller negative variances are rounding errors
 
 
 @register_record("Moments", axes={"n": "cd"})
@@ -51,9 +51,10 @@ class Moments(Statistics):
         return replace(pooled, n=pooled.weight.to_floats())
 
     def __mul__(self, weight: float) -> Moments:
-        """Sums scaled just as the counts are, so that decay changes no mean and no variance by more than rounding."""
+        """Scale the sums by exactly the ratio of the rounded counts, so that decay changes no mean and no variance."""
         n = ExactSums.from_floats(self.n * weight)
         (before, exponent), (after, scaled_exponent) = self.weight.to_integers(), n.to_integers()
+        # The ratio of the scaled weight (rounded) to the exact one, as two integers with a common exponent.
         before = np.where(self.n > 0, before, 1)
         lowest = min(exponent, scaled_exponent)
         ratio = after << (scaled_exponent - lowest), before << (exponent - lowest)
@@ -66,6 +67,7 @@ class Moments(Statistics):
         left = replace(left, n=left.weight.to_floats())
         exponent = total._find_top_exponent()
         squares = np.maximum(total.second.to_floats(2 * exponent), 0.0)
+        # No rows have a negative sum of squares about their mean: then these rows were not learned.
         lost = left.n * left.variances(exponent) < -SPREAD_ROUNDING_TOLERANCE * squares
         if (lost | (left.second.signs() < 0)).any():
             cell = tuple(int(i) for i in np.argwhere(lost | (left.second.signs() < 0))[0])
@@ -82,9 +84,9 @@ class Moments(Statistics):
         return np.where(np.isnan(variances), 0.0, variances)
 
     def find_exponents(self) -> Array:
-        """For each column an exponent with ``2 ** exponent`` near the size of its values: (columns,).
+        """Exponents (columns,) such that ``2 ** exponent`` is near the size of the values of each column.
 
-        In such a unit nothing that is derived from the sums overflows, even where squares of the values do.
+        In these units nothing that is derived from the sums overflows, even if squares of the values do.
         """
         return self.derive("exponents", lambda s: s.pool_classes()._find_sizes()[0])
 
@@ -93,7 +95,7 @@ class Moments(Statistics):
         return np.ldexp(1.0, self.find_exponents())
 
     def find_steps(self) -> Array:
-        """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,)."""
+        """Resolution of each column (columns,): the largest of 1, 0.1, 0.01, ... that divides all values, or 0."""
         return self.derive("steps", lambda s: s._find_steps())
 
     def _find_steps(self) -> Array:
@@ -107,16 +109,16 @@ class Moments(Statistics):
         return np.clip(np.where(self.second.signs() > 0, sizes, 0), -MAX_UNIT_EXPONENT, MAX_UNIT_EXPONENT)
 
     def _find_top_exponent(self) -> Array:
-        """An exponent for each cell, so that sums of squares are near 1 in its unit."""
+        """An exponent for each class and column, such that the sum of squares is near 1 in its unit."""
         return np.asarray(self.second.to_scaled_floats()[1] // 2)
 
 
 def find_common_steps(sums: Sequence[tuple[Array, Array]]) -> Array:
-    """The coarsest of 1, 0.1, 0.01, ... that all values of a column can be multiples of, or zero: (columns,).
+    """Resolution of each column (columns,): the largest of 1, 0.1, 0.01, ... that divides all values, or 0.
 
-    ``sums`` has the sums (classes, columns) of the first, second, ... powers of the values, each with the sums of their
-    absolute values or more. Sums of multiples of a step are multiples of it, and sums of their squares multiples of its
-    square. A sum that is too large to tell, or a smaller step, counts as none.
+    ``sums`` holds, for the first, second, ... powers of the values, the sums (classes, columns) and upper bounds of the
+    sums of absolute values. Sums of multiples of a step are multiples of the step, and sums of their squares multiples
+    of its square. The result is 0 for smaller steps, and for sums too large to decide.
     """
     steps = np.zeros(sums[0][0].shape[1:])
     for digits in range(MAX_STEP_DIGITS, -1, -1):
@@ -126,6 +128,7 @@ def find_common_steps(sums: Sequence[tuple[Array, Array]]) -> Array:
             with np.errstate(over="ignore", invalid="ignore"):
                 rounding = ROUNDINGS_PER_VALUE * np.finfo(float).eps * size * scale
                 near = np.abs(total * scale - np.rint(total * scale)) <= rounding
+            # (columns,): the sums of every class are whole multiples of step ** power, up to rounding
             fits &= (near & (rounding < MAX_STEP_ROUNDING)).all(axis=0)
         steps = np.where(fits, 10.0**-digits, steps)
     return steps

@@ -22,17 +22,17 @@ from priory.families.registry import register_family
 @register_record("TokenCounts", axes={"n": "c", "tokens": "cd", "shares": "cd", "log_ways": "c"})
 @dataclass(frozen=True, eq=False)
 class MultinomialStatistics(Statistics):
-    """The number of documents, the occurrences of each token, and the sum of the documents' token *shares*.
+    """Documents, occurrences of each token, and the sum over documents of the *share* of each token, per class.
 
     ``log_ways`` is the sum of the documents' log multinomial coefficients.
     """
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "tokens", "shares")
 
-    n: Array
-    tokens: Array
-    shares: Array
-    log_ways: Array
+    n: Array  # (classes,)
+    tokens: Array  # (classes, tokens)
+    shares: Array  # (classes, tokens)
+    log_ways: Array  # (classes,)
 
 
 @register_family()
@@ -51,7 +51,7 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -83,9 +83,11 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
             return rows.reshape_sums(sum_by_class(y, rows.group, weight, rows.groups))
 
         def sum_classes(y: Array) -> Array:
+            # one number for each document: a block of one column, (documents, 1) -> (classes, 1)
             total = sum_by_class(y[:, None], rows.group, weight, rows.groups)[:, 0]
             return total[0] if group is None else total
 
+        # x is (documents, tokens). A document of length 0 has no shares: they are NaN here, and summed as zeros.
         length = x.sum(axis=1)
         shares = x / nan_where_zero(length)[:, None]
         ways = gammaln(length + 1) - gammaln(x + 1).sum(axis=1)
@@ -117,14 +119,15 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
         return dirichlet.quantile_shares(np.asarray(self.alpha), q)
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
-        """Of whole documents (…, tokens), with the coefficient."""
+        """Log probability of documents (…, tokens), including the multinomial coefficient."""
         x = np.asarray(x, dtype=float)
         return x_log_y(x, log(parameters)).sum(axis=-1) + _log_coefficient(x)
 
     def log_predictive(self, x: ArrayLike) -> Array:
-        """Of whole documents (…, tokens): the Dirichlet-multinomial (Pólya) distribution."""
+        """Log probability of documents (…, tokens) under the Dirichlet-multinomial (Pólya) distribution."""
         x, alpha = np.asarray(x, dtype=float), np.asarray(self.alpha)
         length, mass = x.sum(axis=-1), np.broadcast_to(alpha, np.broadcast_shapes(x.shape, alpha.shape)).sum(axis=-1)
+        # Γ(A) / Γ(A + length) · Π Γ(alpha_i + x_i) / Γ(alpha_i), where A = Σ alpha_i; tokens are the last axis.
         drawn = (gammaln(alpha + x) - gammaln(alpha)).sum(axis=-1)
         return np.asarray(drawn + gammaln(mass) - gammaln(mass + length) + _log_coefficient(x))
 
@@ -132,7 +135,7 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
         return dirichlet.log_normaliser(np.asarray(self.alpha))
 
     def log_evidence(self, statistics: MultinomialStatistics) -> Array:
-        """Of the documents as bags: with the coefficients."""
+        """Log evidence of the documents as bags of tokens, including the multinomial coefficients."""
         return dirichlet.log_evidence(np.asarray(self.alpha), statistics.tokens) + statistics.log_ways
 
     def n_parameters(self, statistics: MultinomialStatistics) -> int:

@@ -21,8 +21,8 @@ from priory.families.scatter import Scatter
 class MultivariateNormalParameters(NamedTuple):
     """The parameters of a multivariate Gaussian."""
 
-    mean: Array
-    covariance: Array
+    mean: Array  # (…, columns)
+    covariance: Array  # (…, columns, columns)
 
 
 @register_family()
@@ -49,7 +49,7 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -85,6 +85,7 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
         columns = rows.shape[1]
 
         def take_rows(part: slice | Array) -> Array:
+            # A column of ones first: its products with the others are the weights and the sums of the columns.
             taken = rows[part]
             z = np.ones((len(taken), 1 + columns))
             z[:, 1:] = taken
@@ -97,6 +98,8 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
         return Scatter.from_products(products, columns)
 
     def posterior(self, statistics: Scatter) -> Self:
+        # Standard update: the scatter about the class mean, plus the outer product of how far that mean is from the
+        # prior's location. n is (classes,), mean and off (classes, columns), pull (classes, columns, columns).
         n = statistics.n[..., None]
         mean = np.where(n > 0, statistics.mean(self.unit), self.location)
         strength = self.strength + statistics.n
@@ -112,9 +115,11 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
 
     @classmethod
     def empirical_prior(cls, statistics: Scatter) -> Self:
-        """The common mean, uncorrelated columns with their variance within classes, and little weight on the mean."""
+        """The pooled mean, with little weight, and uncorrelated columns with their variance within classes."""
         rows, classes, d = nan_where_zero(statistics.n.sum()), max((statistics.n > 0).sum(), 1), len(statistics.unit)
         pooled = statistics.pool_classes()
+        # Variances (columns,) over all rows and within classes. ``total / classes**2`` keeps the latter positive where
+        # every class has one row; ``some`` excludes constant columns.
         total = np.diagonal(pooled.scatter_matrix()[0]) / rows
         within = np.diagonal(statistics.scatter_matrix().sum(axis=0)) + total / classes**2
         within = within / np.maximum(rows - classes + 1, 1.0)
@@ -130,6 +135,7 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
         return MultivariateNormalParameters(statistics.mean(1.0), covariance)
 
     def _normal(self, divisor: Array) -> MultivariateNormalParameters:
+        # unit (columns,), location (…, columns), scale (…, columns, columns)
         unit = np.broadcast_to(self.unit, np.shape(self.location)[-1:])
         covariance = self.scale / np.asarray(divisor)[..., None, None]
         return MultivariateNormalParameters(np.asarray(self.location * unit), covariance * unit[:, None] * unit)
@@ -142,8 +148,9 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
         return self._normal(np.where(left > 0, left, np.nan))
 
     def quantile(self, q: float) -> MultivariateNormalParameters:
-        """Of each mean (Student-t) and each variance (inverse-gamma); those of covariances are unknown, NaN."""
+        """Quantiles of the means (Student-t) and the variances (inverse-gamma); NaN for covariances: no closed form."""
         unit = np.broadcast_to(self.unit, np.shape(self.location)[-1:])
+        # Marginally, each mean is Student-t with degrees - d + 1 degrees of freedom.
         spread = np.diagonal(np.asarray(self.scale), axis1=-2, axis2=-1)  # (..., columns)
         freedom = (np.asarray(self.degrees) - len(unit) + 1)[..., None]
         deviation = np.sqrt(spread / (freedom * np.asarray(self.strength)[..., None]))
@@ -152,15 +159,17 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
         return MultivariateNormalParameters((self.location + stdtrit(freedom, q) * deviation) * unit, covariance)
 
     def log_density(self, x: ArrayLike, parameters: MultivariateNormalParameters) -> Array:
-        """Of whole rows (…, columns)."""
+        """Log density of rows (…, columns)."""
         distance, log_det = _mahalanobis(np.asarray(x) - parameters.mean, parameters.covariance)
         return np.asarray(-0.5 * (np.shape(x)[-1] * LOG_TWO_PI + log_det + distance))
 
     def log_predictive(self, x: ArrayLike) -> Array:
-        """Of whole rows (…, columns): a multivariate Student-t."""
+        """Log density of rows (…, columns): a multivariate Student-t."""
         z = np.asarray(x) / np.asarray(self.unit) - self.location
         d = z.shape[-1]
         freedom = np.asarray(self.degrees) - d + 1
+        # Student-t with ``freedom`` degrees of freedom and shape matrix spread / freedom, (classes, columns, columns);
+        # log1p(distance) needs no division by freedom because ``spread`` was not divided by it either.
         spread = np.asarray(self.scale) * ((np.asarray(self.strength) + 1) / self.strength)[..., None, None]
         distance, log_det = _mahalanobis(z, spread)
         constant = gammaln((freedom + d) / 2) - gammaln(freedom / 2) - 0.5 * (d * np.log(np.pi) + log_det)
@@ -184,8 +193,10 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
         return d + d * (d + 1) // 2
 
     def draw(self, rng: np.random.Generator, size: int) -> MultivariateNormalParameters:
-        """By the Bartlett decomposition of the Wishart."""
+        """Sample μ and Σ, using the Bartlett decomposition of the Wishart distribution."""
         d = np.shape(self.location)[-1]
+        # Σ⁻¹ = L A A' L' is a Wishart draw, where L L' = scale⁻¹ and A (size, d, d) is lower triangular with standard
+        # normals below the diagonal and the roots of chi-squares on it.
         normals = np.tril(rng.normal(size=(size, d, d)), -1)
         normals[:, range(d), range(d)] = np.sqrt(rng.chisquare(self.degrees - np.arange(d), size=(size, d)))
         root = np.linalg.cholesky(np.linalg.inv(self.scale)) @ normals
@@ -199,7 +210,8 @@ class MultivariateGaussian(ArrayFamily[Scatter, MultivariateNormalParameters]):
 
 
 def _mahalanobis(z: Array, covariance: Array) -> tuple[Array, Array]:
-    """Squared distance ``z' Σ⁻¹ z`` and ``log |Σ|``."""
+    """Squared Mahalanobis distance ``z' Σ⁻¹ z`` and ``log |Σ|``, for z (…, columns) and Σ (…, columns, columns)."""
+    # With Σ = R R', z' Σ⁻¹ z is the squared norm of R⁻¹ z, and |Σ| the squared product of the diagonal of R.
     root = np.linalg.cholesky(covariance)
     white = np.linalg.solve(root, z[..., None])[..., 0]
     return (white**2).sum(axis=-1), 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)

@@ -1,8 +1,8 @@
-"""Columns of one family opened for single cells: counts that are changed in place, and what they say of one cell.
+"""Mutable statistics of a block of columns: learn, forget and score one row at a time.
 
-What is chosen by all rows together (the bins of a histogram, the smoothing, the location of a prior) is that of the
-record that the columns were opened from; the counts are those of all rows. A value that is met for the first time is
-copied from the record, so that a cell costs the same however many values there are.
+Choices that depend on all rows (the bins of a histogram, the smoothing, the location of a prior) stay as they were in
+the statistics that the columns were opened from; counts include all rows since. The counts of a value are copied when
+it first occurs, so that a cell costs the same for any number of values.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 class OpenColumns(Protocol):
-    """Some columns of a block, opened for single rows."""
+    """Mutable statistics of some columns of a block."""
 
     def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
-        """Count a row ``rows`` times (-1 to forget it); False if another family, or other bins, may be better now."""
+        """Add a row ``rows`` times (-1 forgets it); False if another family, or other bins, may now fit better."""
 
     def terms(self, cells: Sequence[Any]) -> ColumnTerms | None:
-        """log p(cell | class) of each cell that is there, up to what all classes share; None if one is not for it."""
+        """log p(cell | class) of the cells present, up to a constant; None if the family excludes a value."""
 
 
 class ColumnTerms(NamedTuple):
-    """What some columns of a row say."""
+    """Log-likelihood of some cells of a row."""
 
     columns: list[int]
     values: Array  # (columns, classes)
@@ -52,7 +52,7 @@ NO_TERMS = ColumnTerms([], np.zeros((0, 1)))
 
 
 class OpenRecord:
-    """Columns of any family: a row is added to its record, which then scores cells as it does in a batch."""
+    """Columns of any family: add each row to the statistics, and score it as a batch of one."""
 
     def __init__(self, family: AnyFamily, record: Any) -> None:
         self.family, self.record = family, record
@@ -62,7 +62,7 @@ class OpenRecord:
         x = self._make_row(cells)
         part = self.family.observe(x, np.array([group], dtype=np.int32), self.n_classes)
         combine = operator.add if rows > 0 else operator.sub
-        is_tuple = isinstance(part, tuple)  # with one record for each column
+        is_tuple = isinstance(part, tuple)  # one record for each column
         self.record = tuple(map(combine, self.record, part)) if is_tuple else combine(self.record, part)
         return isinstance(x, CategoricalCells) or bool((self.family.accepts(x) | np.isnan(x)).all())
 
@@ -78,7 +78,7 @@ class OpenRecord:
 
 
 class LabelCounts:
-    """How often each class showed a label."""
+    """Counts of a label: by class, and in total."""
 
     __slots__ = ("by_class", "total")
 
@@ -87,17 +87,17 @@ class LabelCounts:
 
 
 class OpenLabels:
-    """Columns of labels: (count + alpha) / (n + alpha values)."""
+    """Columns of labels: P(label | class) = (count + alpha) / (n + alpha values)."""
 
     def __init__(self, family: Categorical, records: Sequence[ValueCounts]) -> None:
         self.records = records
         self.n = np.array([record.n for record in records])  # (columns, classes)
         self.n_values = np.array([float(len(record.values)) for record in records])
         self.alpha = np.array([float(np.asarray(family.take_column(j).alpha)) for j in range(len(records))])
-        self._counts: list[dict[object, LabelCounts]] = [{} for _ in records]  # of the labels met so far
+        self._counts: list[dict[object, LabelCounts]] = [{} for _ in records]  # of the labels that have occurred since
 
     def find_counts(self, column: int, label: object) -> LabelCounts | None:
-        """The counts of a label, to be changed in place; None if it was never counted."""
+        """The mutable counts of a label; None if it has never occurred."""
         known = self._counts[column].get(label)
         if known is None:
             record = self.records[column]
@@ -117,6 +117,7 @@ class OpenLabels:
             before, after = counts.total, counts.total + rows
             counts.by_class[group] += rows
             counts.total = after
+            # the denominator counts only labels that occur
             self.n_values[column] += (after > 0) - (before > 0)
             self.n[column, group] += rows
         return True
@@ -132,7 +133,7 @@ class OpenLabels:
 
 
 class OpenBins:
-    """Columns of numbers by histograms: (count + alpha) / (n + alpha bins)."""
+    """Columns of numbers as histograms: P(bin | class) = (count + alpha) / (n + alpha bins)."""
 
     def __init__(self, family: Histogram, records: Sequence[ValueCounts]) -> None:
         chosen = [family.choose_bins(record) for record in records]
@@ -188,7 +189,7 @@ class OpenBooleans:
 
 
 class OpenPoisson:
-    """Columns of counts: a negative binomial, the rate integrated out."""
+    """Columns of counts: a negative binomial, which is a Poisson with the rate integrated out."""
 
     def __init__(self, family: Poisson, record: Any) -> None:
         self.shape = np.asarray(family.shape) + record.events.to_floats()  # (classes, columns)
@@ -208,15 +209,16 @@ class OpenPoisson:
         if not all(_is_count(cells[j]) for j in columns):
             return None
         k, a, b = np.array([cells[j] for j in columns]), self.shape[:, columns], self.rate[:, columns]
+        # (classes, columns); log k! is the same for all classes and left out
         terms = gammaln(a + k) - gammaln(a) + a * np.log(b / (b + 1)) - k * np.log1p(b)
         return ColumnTerms(columns, terms.T)
 
 
 class OpenGammas:
-    """Columns of positive numbers: the belief about the shape is one about the shapes that were likely at first."""
+    """Columns of positive numbers: the quadrature nodes of the shape stay fixed, only their probabilities change."""
 
     def __init__(self, family: Gamma, record: Any) -> None:
-        # (classes, columns, shapes) each: the shapes, their log probabilities, and the belief about the rate
+        # (classes, columns, nodes) each: shapes, their log probabilities, and the posterior a, b of the rate
         self.shape, self.mass, self.a, self.b = (family + record).shape_posterior()
         self.varying, self.common = record.find_varying(), record.find_means()
 
@@ -226,6 +228,8 @@ class OpenGammas:
             if cell == cell and cell > 0:
                 place = group, column
                 fits = fits and bool(self.varying[column] or abs(cell / self.common[column] - 1) < MIN_VARIATION)
+                # Learning multiplies the node probabilities by the predictive before the update, so forgetting undoes
+                # the update first, and then divides by the same factor.
                 if rows < 0:
                     self.a[place] -= self.shape[place]
                     self.b[place] -= cell
@@ -238,7 +242,7 @@ class OpenGammas:
         return fits and bool((self.b > 0).all())
 
     def _log_predictive(self, cell: float, place: tuple[Any, int]) -> Array:
-        """The log density of a number for each shape."""
+        """Log predictive density of a number given each shape, with the rate integrated out."""
         k, a, b = self.shape[place], self.a[place], self.b[place]
         constant = gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
         return np.asarray(constant + (k - 1) * np.log(cell) - (a + k) * np.log1p(cell / b))
@@ -251,12 +255,13 @@ class OpenGammas:
         heavier = [
             mass + self._log_predictive(cells[j], (slice(None), j)) for j, mass in zip(columns, masses, strict=True)
         ]
+        # (columns, classes): log of the predictive averaged over the nodes, (columns, classes, nodes) each
         terms = log_sum_exp(np.stack(heavier)) - log_sum_exp(np.stack(masses))
         return ColumnTerms(columns, np.where(self.varying[columns, None], terms, 0.0))
 
 
 class OpenGaussians:
-    """Columns of real numbers: Student's t, mean and variance integrated out."""
+    """Columns of real numbers: Student's t, a Gaussian with mean and variance integrated out."""
 
     def __init__(self, family: Gaussian, record: Moments) -> None:
         self.unit = record.units()
@@ -264,7 +269,7 @@ class OpenGaussians:
         exponent = record.find_exponents()
         self.n = record.n.copy()  # (classes, columns)
         self.mean = np.where(record.n > 0, record.means(exponent), 0.0)
-        self.spread = record.n * np.maximum(record.variances(exponent), 0.0)  # squares about the mean, in units
+        self.spread = record.n * np.maximum(record.variances(exponent), 0.0)  # sum of squares about the mean, in units
         self._tables: tuple[Array, ...] | None = None
 
     def add(self, cells: Sequence[Any], group: int, rows: float) -> bool:
@@ -275,6 +280,7 @@ class OpenGaussians:
                 x = cell / self.unit[column]
                 away = x - self.mean[group, column]
                 self.n[group, column] = n
+                # Welford's update of mean and sum of squares; with rows = -1 it removes the value.
                 self.mean[group, column] += rows * away / n if n > 0 else -self.mean[group, column]
                 spread = self.spread[group, column] + rows * away**2 * before / n if n else 0.0
                 self.spread[group, column] = max(spread, 0.0)

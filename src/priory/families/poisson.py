@@ -20,17 +20,17 @@ from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows
 from priory.families.open_columns import OpenColumns, OpenPoisson
 from priory.families.registry import register_family
 
-EXCESS_ROUNDING = 1e-12  # relative, of logarithms that were rounded before they were added
+EXCESS_ROUNDING = 1e-12  # relative error of a sum of logarithms, each of them rounded
 
 
 @register_record("Events", axes={"n": "cd", "outside": "cd"})
 @dataclass(frozen=True, eq=False)
 class PoissonStatistics(Statistics):
-    """The number of rows, the events in them, the sum of log x!, and the number of values that are not counts."""
+    """Rows, events, the sum of log x!, and the number of values that are not counts, per class and column."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "outside")
 
-    n: Array
+    n: Array  # (classes, columns), as are all fields
     events: ExactSums
     log_factorials: ExactSums
     outside: Array
@@ -61,7 +61,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -89,6 +89,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> PoissonStatistics:
         rows = GroupedRows(x, group, groups)
+        # The kernels skip NaN, so values that are not counts are treated as missing here, and counted by ``outside``.
         counted = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_counts)
         logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: log_factorial(_keep_counts(v)))
         outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_count(v) & (v == v))
@@ -100,7 +101,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
 
     @classmethod
     def empirical_prior(cls, statistics: PoissonStatistics) -> Self:
-        """Worth one row, and expecting the mean of all rows; half an event keeps an all-zero column possible."""
+        """A prior worth one row, with the mean of all rows; half an event keeps it proper for a column of zeros."""
         pooled = statistics.pool_classes()
         mean = np.maximum(pooled.events.to_floats()[0], 0.5) / np.maximum(pooled.n[0], 0.5)
         return cls(mean, np.ones_like(mean))
@@ -119,6 +120,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x, theta = np.asarray(x, dtype=float), np.asarray(parameters)
+        # x (rows, 1, columns), theta (classes, columns); values that are not counts get a value, then -inf.
         k = np.where(_is_count(x), x, 0.0)
         value = x_log_y(k, log(theta)) - theta - gammaln(k + 1)
         return np.where(_is_count(x) | np.isnan(x), value, -np.inf)
@@ -126,6 +128,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
     def log_predictive(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=float)
         k, a, b = np.where(_is_count(x), x, 0.0), np.asarray(self.shape), np.asarray(self.rate)
+        # The negative binomial distribution; a and b are (classes, columns).
         value = gammaln(a + k) - gammaln(a) - gammaln(k + 1) + a * np.log(b / (b + 1)) - k * np.log1p(b)
         return np.where(_is_count(x) | np.isnan(x), value, -np.inf)
 
@@ -136,10 +139,11 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         return -statistics.log_factorials.to_floats()
 
     def evidence(self, statistics: PoissonStatistics) -> Array:
-        """A column of one count says nothing about a rate: some other family explains it."""
+        """Log evidence of each column; -inf if all counts are equal, because they do not identify a rate."""
+        # Means of x and log x! over all rows, (columns,).
         pooled = statistics.pool_classes()
         mean, logs = (compute_means(pooled.n, sums)[0] for sums in (pooled.events, pooled.log_factorials))
-        excess = logs - log_factorial(np.floor(mean))  # zero for equal counts only: log x! is convex
+        excess = logs - log_factorial(np.floor(mean))  # zero only if all counts are equal, because log x! is convex
         varies = (mean != np.floor(mean)) | ~(excess <= EXCESS_ROUNDING * (1 + np.abs(logs)))
         return np.where(varies, super().evidence(statistics), -np.inf)
 
@@ -147,7 +151,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         return OpenPoisson(self, statistics)
 
     def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: PoissonStatistics, estimate: str) -> str:
-        """x log θ - θ; log x! is the same for all classes and left out."""
+        """Add nodes for x log θ - θ; log x! is the same for all classes and is left out."""
         if estimate == "predictive":
             raise DataError(
                 "a rate that is integrated out cannot be exported to ONNX: set_params(estimate='mean') first."

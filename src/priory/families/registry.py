@@ -1,11 +1,11 @@
-"""Registration of families: the name users declare a family by, and whether "auto" considers it.
+"""Registration of families: the name of each family in parameters, and whether "auto" considers it.
 
     @register_family("poisson", auto_rank=2)
     @final
     @dataclass(frozen=True, eq=False)
     class Poisson(Family): ...
 
-What else depends on the family is declared in its class body: ``column_kind`` (whether cells are read as numbers,
+Everything else about a family is declared in its class body: ``column_kind`` (whether cells are read as numbers,
 labels or texts), ``accepted_values``, and the methods ``accepts`` and ``with_alpha``.
 """
 
@@ -24,7 +24,7 @@ FamilyT = TypeVar("FamilyT", bound=type[AnyFamily])
 
 @dataclass(frozen=True)
 class FamilyRegistration(Registration):
-    """What a family declared: its name for users ("" if it needs parameters), and its place in "auto"."""
+    """The registration of a family: its name in parameters ("" if it needs arguments), and its rank in "auto"."""
 
     cls: type[AnyFamily]
     declared_name: str = ""
@@ -32,11 +32,11 @@ class FamilyRegistration(Registration):
 
 
 def register_family(declared_name: str = "", *, auto_rank: int | None = None) -> Callable[[FamilyT], FamilyT]:
-    """Let users declare a family by name, and model files hold it under the name of its class.
+    """Register a family, so that parameters can name it and model files can contain it.
 
-    ``declared_name`` is what ``families={"column": name}`` and ``--type column=name`` take; it is left out for a
-    family that cannot do without parameters. ``auto_rank`` makes it a candidate of "auto": of families that explain a
-    column equally well the one with the lowest rank, the simplest, is chosen.
+    ``declared_name`` is the name in ``families={"column": name}`` and ``--type column=name``; leave it out for a family
+    that needs arguments. ``auto_rank`` makes it a candidate of "auto": of families with equal evidence, the one with
+    the lowest rank (the simplest) is chosen.
     """
 
     def register(cls: FamilyT) -> FamilyT:
@@ -52,7 +52,7 @@ def is_registered_family(cls: type) -> bool:
 
 
 def families_by_name() -> dict[str, type[AnyFamily]]:
-    """The families that can be declared by a name, sorted by it."""
+    """The families that have a name in parameters, sorted by name."""
     found = {r.declared_name: r.cls for r in _registrations() if r.declared_name}
     return dict(sorted(found.items()))
 

@@ -1,4 +1,4 @@
-"""The record of whole rows of numbers: exact sums of columns and of products of two columns, class by class."""
+"""Statistics of a multivariate Gaussian: exact sums of columns and of products of two columns, per class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
-FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of what was learned: how much the rounding of decayed weights may be
+FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # relative rounding error that decayed weights may leave
 
 
 @register_record(
@@ -32,7 +32,7 @@ FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # of what was learned: how much the rounding 
 )
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
-    """Exact sums of the rows of each class: of their weights, of their columns, and of products of two columns."""
+    """Exact sums per class: of weights, of columns, and of products of two columns."""
 
     count_fields: ClassVar[tuple[str, ...]] = ()
 
@@ -42,8 +42,9 @@ class Scatter(Statistics):
 
     @classmethod
     def from_products(cls, products: ExactSums, columns: int) -> Scatter:
-        """The record of the sums of products (…, pairs) of a one and the columns."""
+        """Build from the sums of products (…, pairs) of rows with a leading column of ones."""
         shape, limbs, base = products.shape[:-1], products.limbs, products.base
+        # pairs (0, 0), then (0, j): products with the column of ones, then pairs of columns; limbs are the last axis
         parts = (limbs[..., 0, :], limbs[..., 1 : 1 + columns, :], limbs[..., 1 + columns :, :])
         total, first, second = (ExactSums.from_limbs(part, base) for part in parts)
         return cls(total.reshape(shape), first, second)
@@ -58,12 +59,12 @@ class Scatter(Statistics):
 
     @property
     def n(self) -> Array:
-        """The total weight of the rows of each class: (classes,)."""
+        """Total weight of the rows of each class, (classes,)."""
         return self.derive("n", lambda record: record.total.to_floats())
 
     @property
     def unit(self) -> Array:
-        """A power of two for each column, (columns,): one, unless its squares would overflow or vanish."""
+        """A power of two for each column, (columns,): 1, unless its squares would overflow or underflow."""
         return self.derive("unit", Scatter._choose_unit)
 
     def _choose_unit(self) -> Array:
@@ -74,12 +75,13 @@ class Scatter(Statistics):
     def check_subtraction(self, total: Scatter, part: Scatter) -> Scatter:
         """Return ``total - part``, or raise NotLearnedError if no rows have these sums.
 
-        Sums are exact, but the factor of rows that have decayed is a rounded number: hence the tolerances.
+        Sums are exact, but the weights of decayed rows are rounded, hence the tolerances.
         """
         empty = subtract_counts(total.n, part.n) == 0
         squares = _find_squares(self.first.shape[-1])
         spread, learned = (r._compute_spreads(total.unit) for r in (self, total))
         rest = self.second.take_columns(squares)
+        # (classes, columns): what is left is more than rounding, yet negative or in a class without rows
         left = ~_is_small(rest, part.second.take_columns(squares))
         impossible = (rest.signs() < 0) | empty[..., None]
         if (spread < -FORGOTTEN_SPREAD_TOLERANCE * learned).any() or (left & impossible).any():
@@ -87,7 +89,7 @@ class Scatter(Statistics):
         return self._clear_classes(empty) if empty.any() else self
 
     def _clear_classes(self, empty: Array) -> Scatter:
-        """The record with sums of zero in the classes without rows."""
+        """A copy with all sums set to zero in the classes without rows."""
         return Scatter(
             *(
                 ExactSums.from_limbs(
@@ -98,28 +100,29 @@ class Scatter(Statistics):
         )
 
     def mean(self, unit: ArrayLike | None = None) -> Array:
-        """Mean of ``x / unit``, rounded once; NaN where there are no rows."""
+        """Mean of ``x / unit``, correctly rounded; NaN for a class without rows."""
         size = np.frexp(self.unit if unit is None else unit)[1] - 1
         (rows, rows_exponent), (sums, exponent) = self.total.to_integers(), self.first.to_integers()
         return divide_integers(sums, rows[..., None], exponent - rows_exponent - size)
 
     def _compute_spreads(self, unit: Array) -> Array:
-        """Sum of squares of each column of ``x / unit`` about its mean: (classes, columns)."""
+        """Sums of squares about the mean (classes, columns), in units."""
         n = np.broadcast_to(self.n[..., None], self.first.shape)
         squares = self.second.take_columns(_find_squares(self.first.shape[-1]))
         return n * np.nan_to_num(compute_variances(n, self.first, squares, np.frexp(unit)[1] - 1))
 
     def scatter_matrix(self, unit: ArrayLike | None = None) -> Array:
-        """Sum of outer products of ``x / unit`` about the mean; zero where there are no rows.
+        """Sum of outer products of ``x / unit`` about the mean, (…, columns, columns); zero for a class without rows.
 
-        Products about the rounded mean are exact and rounded once. What the mean was rounded by is taken off after
-        that: it is never the larger part of them.
+        Products about the rounded mean are computed exactly and rounded once. The correction for the rounding of the
+        mean is subtracted afterwards; it is always the smaller part.
         """
         columns = self.first.shape[-1]
         units = np.broadcast_to(np.asarray(self.unit if unit is None else unit, dtype=float), (columns,))
         size = np.concatenate([[0], np.frexp(units)[1] - 1])
         left, right = list_pairs(1 + columns)
         sums = join_sums([self.total.reshape((*self.total.shape, 1)), self.first, self.second])
+        # One class at a time: subtract the rounded mean from the columns of the exact sums, then round to floats.
         centre = np.nan_to_num(self.mean(1.0)).reshape(-1, columns)
         found = np.empty((len(centre), columns, columns))
         for c, products in enumerate(sums.reshape((len(centre), len(left))).limbs):
@@ -130,11 +133,11 @@ class Scatter(Statistics):
 
 
 def _is_small(sums: ExactSums, total: ExactSums) -> Array:
-    """Whether each sum is at most a rounding of the total."""
+    """Whether each sum is within the rounding error of the total."""
     (mantissa, exponent), (_, learned) = sums.to_scaled_floats(), total.to_scaled_floats()
     return np.asarray((mantissa == 0) | (exponent < learned + np.log2(FORGOTTEN_SPREAD_TOLERANCE)))
 
 
 def _find_squares(columns: int) -> Array:
-    """Where the sums of squares are among the pairs of columns."""
+    """Indices of the sums of squares among the pairs of columns, (columns,)."""
     return np.diagonal(index_pairs(columns))

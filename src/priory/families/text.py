@@ -1,4 +1,4 @@
-"""Text: a column of texts inside a table, explained by a bag of words."""
+"""Text: a column of texts in a table, modelled as bags of words."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ TextStatistics = BagCounts | OccurrencesAndPresence
 @final
 @dataclass(frozen=True)
 class Text(ColumnFamily[TextStatistics, AnyDocuments]):
-    """One column of texts, explained by a bag of words.
+    """One column of texts, modelled as bags of words.
 
     Parameters
     ----------
     model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
-        A token counts once for each document, or as often as it occurs; as present or absent; as a rate; or by how
-        badly the document fits all other classes.
+        How tokens are counted: once for each document ("binary"), or as often as they occur ("multinomial"); as
+        present or absent ("bernoulli"); as a rate ("poisson"); or by how badly the document fits all other classes.
     alpha : float or "evidence"
-        Virtual occurrences of every token; "evidence" chooses the number under which the tokens are most probable.
+        Virtual occurrences of every token; "evidence" chooses the number that maximises the evidence.
     tokenizer : Tokenizer
-        What a token is. By default words as ``CountVectorizer()`` finds them, and scripts without spaces in pairs of
-        characters.
+        How texts are split into tokens. By default words as in ``CountVectorizer()``, and pairs of characters for
+        scripts without spaces.
     average : bool
-        Average over all sets of tokens: each token counts as far as it matters. Not for "complement".
+        Average over all sets of tokens, which weights each token by the probability that it depends on the class. Not
+        for "complement".
     stop_words : a language such as "en", or the words themselves, optional
-        Words to leave out, instead of those of the tokenizer.
+        Words to leave out; they replace the tokenizer's.
     min_df, max_df : int or float
         Use only tokens in at least / at most this number of documents, or (a float) this share of them.
     max_features : int, optional
@@ -58,12 +59,12 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     buckets : int, optional
         Hash the tokens into this number of buckets instead of keeping them: fixed memory, no words in the model.
     salt : int
-        The key of the hash. Models that are to be merged share it; keep it secret if texts may be crafted to collide.
+        The key of the hash. Models must share it to be merged; keep it secret if texts may be crafted to collide.
 
     Attributes
     ----------
     accepted_values : str
-        What a column must hold for this family, for people to read.
+        The values that a column may hold, for error messages.
 
     References
     ----------
@@ -100,13 +101,13 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         return cls(alpha=alpha)
 
     def __post_init__(self) -> None:
-        # Lists and languages are accepted; what is kept can be hashed, compared and saved.
+        # Lists and names of languages are accepted, and stored as immutable values: they can be hashed and saved.
         object.__setattr__(self, "stop_words", load_stop_words(self.stop_words))
         object.__setattr__(self, "vocabulary", None if self.vocabulary is None else tuple(self.vocabulary))
         self.build_model()
 
     def build_model(self, estimate: str = "predictive") -> TextModel:
-        """The text model that was declared; maximum likelihood ("ml") has no smoothing."""
+        """Build the declared text model, without smoothing for maximum likelihood ("ml")."""
         if self.average and estimate == "ml":
             raise DataError("averaging over sets of tokens needs a prior: use another estimate than 'ml'.")
         tokenizer = self.tokenizer
@@ -131,7 +132,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         self, x: AnyDocuments, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> TextStatistics:
         classes = np.zeros(len(x), dtype=np.int32) if group is None else group
-        if not (present := find_nonempty_texts(x)).all():  # an empty text is a missing one
+        if not (present := find_nonempty_texts(x)).all():  # an empty text is a missing value
             x, classes, weight = (
                 drop_empty_texts(x),
                 classes[present],
@@ -141,19 +142,19 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     @classmethod
     def empirical_prior(cls, statistics: TextStatistics) -> Self:
-        """The default text model: its smoothing does not depend on the data."""
+        """The default text model; its smoothing does not depend on the data."""
         return cls()
 
     def with_token_averaging(self) -> Text:
-        """This column averaged over all sets of tokens."""
+        """The same family with averaging over all sets of tokens."""
         return replace(self, average=True)
 
     def inclusion_probability(self, statistics: TextStatistics) -> dict[str, float]:
-        """For each token (or bucket) the probability that it depends on the class."""
+        """Probability that each token (or bucket) depends on the class."""
         return self.build_model().inclusion_probability(split_record(statistics))
 
     def find_record_fault(self, statistics: object) -> str | None:
-        """What is wrong with a record of this column; None if nothing is."""
+        """Describe what is wrong with the statistics of this column; None if they are valid."""
         if not isinstance(statistics, BagCounts | OccurrencesAndPresence):
             return "its tokens were not counted"
         return self.build_model().find_fault(split_record(statistics))
@@ -164,15 +165,15 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         return self.score(statistics, x, estimate)[:, :, None]
 
     def score(self, statistics: TextStatistics, x: AnyDocuments, estimate: str) -> Array:
-        """log p(text | class): (texts, classes). An empty text is a missing one, and says nothing."""
+        """log p(text | class), shape (texts, classes); zero for empty texts, which are missing values."""
         return _zero_where_empty(self.build_model(estimate).score(split_record(statistics), x), x)
 
     def leaves_out_in_closed_form(self, estimate: str) -> bool:
-        """Whether leaving a text out is quick: it touches the counts of its own tokens only."""
+        """Whether leave-one-out has a closed form: removing a text changes only the counts of its own tokens."""
         return self.build_model(estimate).leaves_out_in_closed_form
 
     def leave_one_out(self, statistics: TextStatistics, x: AnyDocuments, group: Array, estimate: str) -> Array:
-        """The terms (texts, classes, 1) of learned texts, each from the record without it."""
+        """Terms (texts, classes, 1) of learned texts, each from the statistics without it."""
         present = find_nonempty_texts(x)
         terms = np.zeros((len(x), len(statistics.n), 1))
         terms[present, :, 0] = self.build_model(estimate).leave_one_out(
@@ -181,33 +182,33 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         return terms
 
     def choose_features(self, statistics: TextStatistics) -> TokenFeatures:
-        """The tokens in use that at least two texts show."""
+        """The tokens in use that occur in at least two texts."""
         return self.build_model().choose_features(split_record(statistics))
 
     def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> SparseRows:
-        """The texts as sparse rows of unit length over some tokens."""
+        """Encode texts as sparse rows of unit length, with a column for each feature."""
         return self.build_model().encode_features(features, x)
 
     def evidence(self, statistics: TextStatistics) -> Array:
-        """Log evidence of the column: of its tokens, as drawn one by one by each class."""
+        """Log evidence of the column's tokens, drawn independently given the class."""
         return np.array([self.build_model().log_evidence(split_record(statistics))])
 
     def n_parameters(self, statistics: TextStatistics) -> int:
-        """One for each token in use."""
+        """Number of parameters of one class: one for each token in use."""
         return len(self.build_model().select_counts(split_record(statistics)))
 
     def log2_outcomes(self, statistics: TextStatistics) -> float:
-        """Every set of tokens is an outcome."""
+        """log2 of the number of outcomes: every set of tokens is one."""
         return float(self.n_parameters(statistics))
 
     def tabulate(self, statistics: TextStatistics, estimate: str) -> list[EstimateTable]:
-        """P(word | class) of the words that distinguish the classes most."""
+        """P(word | class) of the words that differ most between classes."""
         model, records = self.build_model(estimate), split_record(statistics)
         return [model.tabulate_words(records, model.find_distinctive_words(records))]
 
 
 def _join_records(records: TextRecords) -> TextStatistics:
-    """One record of a column: the counts, with the documents that show each token if they are counted apart."""
+    """Join the records of a text model into one: token counts, with document frequencies if they are separate."""
     if len(records) == 1:
         return records[0]
     occurrences, presence = records
@@ -217,12 +218,12 @@ def _join_records(records: TextRecords) -> TextStatistics:
 
 
 def split_record(statistics: TextStatistics) -> TextRecords:
-    """The record of a column as the text model keeps it."""
+    """Split the statistics of a column into the records of its text model."""
     if isinstance(statistics, OccurrencesAndPresence):
         return (statistics.occurrences, statistics.presence)
     return (statistics,)
 
 
 def _zero_where_empty(scores: Array, x: AnyDocuments) -> Array:
-    """The scores (texts, classes), zero for the texts that are empty."""
+    """Set the scores (texts, classes) of empty texts to zero."""
     return np.where(find_nonempty_texts(x)[:, None], scores, 0.0)

@@ -1,4 +1,4 @@
-"""Counts of values: the record behind Categorical and Histogram, and columns whose values are given by codes."""
+"""Counts of values (the statistics of Categorical and Histogram), and columns encoded as integer codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from priory.errors import KindError, NotLearnedError
 )
 @dataclass(frozen=True, eq=False)
 class ValueCounts(Statistics):
-    """How often each class showed each value. Values that no row shows are not kept: they vanish when forgotten."""
+    """Counts of each value in each class. Values without rows are dropped, so forgetting all rows removes a value."""
 
     frame_fields: ClassVar[tuple[str, ...]] = ("values",)
 
@@ -38,14 +38,14 @@ class ValueCounts(Statistics):
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> ValueCounts:
-        """The record of the values that some row shows; minus zero is zero."""
+        """Build from values and counts, dropping values without rows; -0.0 becomes 0.0."""
         shown = counts.any(axis=0) if counts.ndim > 1 else counts != 0
         kept = values[shown] + 0.0 if values.dtype.kind == "f" else values[shown]
         return cls(kept, np.ascontiguousarray(counts if shown.all() else counts[..., shown]))
 
     @property
     def n(self) -> Array:
-        """Rows of each class that showed any value."""
+        """Number of rows with a value, (classes,)."""
         return np.asarray(self.counts.sum(axis=-1))
 
     def align(self, other: ValueCounts) -> tuple[ValueCounts, ValueCounts]:
@@ -56,7 +56,8 @@ class ValueCounts(Statistics):
                 f"values such as {self.values.tolist()[0]!r} and {other.values.tolist()[0]!r} are of different types; "
                 "use strings or numbers for all cells of a column."
             )
-        some = [values for values in (self.values, other.values) if len(values)]  # nothing has no type of its own
+        # an empty array has no meaningful type
+        some = [values for values in (self.values, other.values) if len(values)]
         values = np.union1d(*some) if len(some) == 2 else some[0]
         return self._expand_values(values), other._expand_values(values)
 
@@ -75,14 +76,14 @@ class ValueCounts(Statistics):
         try:
             left = subtract_counts(self.counts[..., places], other.counts)
         except NotLearnedError:
-            return super().__sub__(other)  # it says where
+            return super().__sub__(other)  # it raises with the position
         counts, kept = self.counts.copy(), np.ones(len(self.values), dtype=bool)
         counts[..., places] = left
         kept[places] = left.any(axis=tuple(range(left.ndim - 1)))
         return ValueCounts(self.values[kept], np.ascontiguousarray(counts if kept.all() else counts[..., kept]))
 
     def _find_places(self, other: ValueCounts) -> Array | None:
-        """Where the values of a smaller record stand among these, if all of them are here; None otherwise."""
+        """Positions of the values of a smaller record among these; None if some are missing here."""
         if not len(other.values) < len(self.values) or other.counts.shape[:-1] != self.counts.shape[:-1]:
             return None
         if len(other.values) and _holds_text(self.values) != _holds_text(other.values):
@@ -104,7 +105,7 @@ class ValueCounts(Statistics):
         return replace(self, counts=counts)
 
     def find_positions(self, values: Array) -> Array:
-        """Where each of ``values`` stands among the values shown; one past the end if it was never shown."""
+        """Position of each of ``values``; one past the end for values that were never counted."""
         place = np.searchsorted(self.values, values)
         found = place < len(self.values)
         found[found] = self.values[place[found]] == np.asarray(values)[found]
@@ -118,10 +119,10 @@ def _holds_text(values: Array) -> bool:
 @register_record("CategoricalCells", axes={"codes": "rd"}, dtypes={"codes": "i4"})
 @dataclass(frozen=True)
 class CategoricalCells:
-    """Columns of labels: an integer for each cell (negative where missing), and the sorted labels of each column."""
+    """Columns of labels: an integer code for each cell (negative if missing), and the sorted labels of each column."""
 
     codes: Array  # (rows, columns), int32
-    values: tuple[Array, ...]
+    values: tuple[Array, ...]  # (labels,) for each column
 
     def find_fault(self) -> str | None:
         if len(self.values) != self.codes.shape[1] or not all(map(is_increasing, self.values)):
@@ -131,7 +132,7 @@ class CategoricalCells:
 
     @classmethod
     def of(cls, x: ArrayLike) -> CategoricalCells:
-        """One column (rows,) or several (rows, columns) of strings, numbers, or anything that can be sorted."""
+        """Encode one column (rows,) or several (rows, columns) of strings, numbers, or other sortable objects."""
         cells = np.asarray(x)
         pairs = [encode_values(column) for column in cells.reshape(len(cells), math.prod(cells.shape[1:])).T]
         return cls.from_encoded_columns(pairs, len(cells))
@@ -151,7 +152,7 @@ class CategoricalCells:
 
 
 def encode_values(column: Array) -> tuple[Array, Array]:
-    """Codes and sorted values of one column; None and NaN are missing.
+    """Encode one column: return codes and sorted values; None and NaN are missing.
 
     >>> codes, values = encode_values(np.array(["b", None, "a", "b"], dtype=object))
     >>> codes.tolist(), values.tolist()
@@ -164,17 +165,18 @@ def encode_values(column: Array) -> tuple[Array, Array]:
 
 
 def drop_absent_labels(codes: Array, values: Array) -> tuple[Array, Array]:
-    """Codes and values of one column, without the values that no cell holds."""
+    """Drop the values of a column that no cell has; return the new codes and values."""
     shown = np.unique(codes[codes >= 0])
+    # the new code of each old code; code -1 (missing) indexes the last element and stays -1
     place = np.full(len(values) + 1, -1)
     place[shown] = np.arange(len(shown))
     return place[codes], values[shown] if len(shown) else np.array([], dtype=object)
 
 
 def take_shown_values(codes: Array, values: Array) -> tuple[Array, Array]:
-    """Codes and values of one column; where it has more values than rows, those that the rows show.
+    """Codes and values of one column, without unused values if there are more values than rows.
 
-    Whatever is done with each value then costs no more than the rows, also if they are a part of a long table.
+    Work for each value then costs no more than the rows, even for a short part of a long table.
     """
     return (codes, values) if len(values) <= len(codes) else drop_absent_labels(codes, values)
 

@@ -1,9 +1,9 @@
-"""What every hypothesis space can do: learn, forget, merge, and predict with one hypothesis or with all of them.
+"""Base class of hypothesis spaces: learn, forget, merge, and predict with one hypothesis or with all of them.
 
     posterior = prior + statistics(data)
 
-The prior and the likelihood are declared; ``seen`` holds the statistics of everything observed. Every answer is
-computed from the two when it is requested.
+Prior and likelihood are declared; ``seen`` holds the sufficient statistics of the observations. Every answer is
+computed from them on request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from priory.core.typing import Array, Seed
 from priory.errors import DataError, NotLearnedError, PrioryWarning
 from priory.hypotheses.description_length import to_bits
 
-# Log probabilities that differ by less than this, relatively, differ only by the rounding of a sum.
+# Log probabilities with a smaller relative difference are tied: they differ by rounding only.
 POSTERIOR_TIE_TOLERANCE = 1e-12
 MAX_NAMES_IN_MESSAGE = 5
 
@@ -30,7 +30,7 @@ NameT = TypeVar("NameT", bound=Hashable)
 
 
 class HypothesisSpace(ABC, Generic[HypothesisT]):
-    """A space of hypotheses with a prior, and the statistics of what was observed."""
+    """A space of hypotheses with a prior, and the statistics of the observations."""
 
     seen: Statistics
 
@@ -41,7 +41,7 @@ class HypothesisSpace(ABC, Generic[HypothesisT]):
         """Return the statistics of some observations, without learning them."""
 
     def clone_unfitted(self) -> Self:
-        """Return the same space before anything was observed."""
+        """Return the same space without observations."""
         blank = copy.copy(self)
         blank.seen = self.observe([])
         return blank
@@ -60,7 +60,7 @@ class HypothesisSpace(ABC, Generic[HypothesisT]):
         return self.forget_many([observation])
 
     def forget_many(self, observations: Iterable[object]) -> Self:
-        """Forget several observations, as if they had never been made; an error if one of them was not."""
+        """Forget several observations, as if they had never been made; raise NotLearnedError if one of them was not."""
         forgotten = list(observations)
         try:
             self.seen = self.seen - self.observe(forgotten)
@@ -70,9 +70,10 @@ class HypothesisSpace(ABC, Generic[HypothesisT]):
         return self
 
     def __add__(self, other: Self) -> Self:
-        """Return this space after the observations of both; the prior counts once."""
+        """Return the space with the observations of both; the prior counts once."""
         if not self.has_same_declaration(other):
             raise DataError("cannot merge spaces with different hypotheses or priors: declare both in the same way.")
+        # statistics are immutable, so a shallow copy is enough
         both = copy.copy(self)
         both.seen = self.seen + other.seen
         if both.log_evidence == -np.inf:
@@ -110,7 +111,7 @@ class HypothesisSpace(ABC, Generic[HypothesisT]):
     @property
     @abstractmethod
     def bits(self) -> object:
-        """Description length: of a hypothesis, and of the observations given that hypothesis."""
+        """Description length in bits of a hypothesis, and of the observations given the hypothesis."""
 
     @abstractmethod
     def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
@@ -135,7 +136,7 @@ class HypothesisSpace(ABC, Generic[HypothesisT]):
 def find_best_names(names: Sequence[NameT], scores: Array) -> list[NameT]:
     """Return every name with the largest score, up to rounding."""
     top = float(np.max(scores))
-    threshold = top if np.isinf(top) else top - POSTERIOR_TIE_TOLERANCE * max(1.0, abs(top))
+    threshold = top if np.isinf(top) else top - POSTERIOR_TIE_TOLERANCE * max(1.0, abs(top))  # inf - inf would be NaN
     return [name for name, score in zip(names, scores, strict=True) if score >= threshold]
 
 

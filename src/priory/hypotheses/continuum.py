@@ -37,7 +37,7 @@ class Continuum(HypothesisSpace[float]):
     prior : Bernoulli
         The prior as declared.
     seen : BernoulliStatistics
-        The counts of what was observed.
+        The counts of the observed outcomes.
     posterior : Bernoulli
         The Beta distribution of θ given the observations.
     evidence, log_evidence : float
@@ -96,14 +96,14 @@ class Continuum(HypothesisSpace[float]):
         return float(self.prior.ml(self.seen))
 
     def map(self) -> float:
-        """Return the most probable θ given the observations; it may be 0 or 1. An error if there is no single one."""
+        """Return the most probable θ given the observations; raise DataError if there is no unique one."""
         if self.map_fault:
             raise DataError(f"there is no single MAP: {self.map_fault}; observe something, or use predict_proba().")
         return float(self.posterior.mode())
 
     @property
     def map_fault(self) -> str:
-        """Why no single θ is the most probable one; empty if one is."""
+        """Why there is no unique MAP value, or "" if there is one."""
         belief = self.posterior
         if not np.isnan(belief.mode()):
             return ""
@@ -116,7 +116,7 @@ class Continuum(HypothesisSpace[float]):
         return float(low), float(high)
 
     def table(self) -> DisplayTable:
-        """Return what is believed of θ: the ML and MAP values, the mean, and the central 95 %.
+        """Return a table of the ML and MAP estimates, the posterior mean, and the central 95 % interval.
 
         >>> print(Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3).table())
         θ = P(cherry) after 10 observations: Beta(8, 4)
@@ -138,6 +138,7 @@ class Continuum(HypothesisSpace[float]):
     def log_density(self, theta: ArrayLike) -> Array:
         """Return the log posterior density at θ."""
         belief, at = self.posterior, np.asarray(theta, dtype=float)
+        # the log density of Beta(a, b); x_log_y(0, -inf) = 0
         return np.asarray(x_log_y(belief.a - 1, log(at)) + x_log_y(belief.b - 1, log(1 - at)) - belief.log_normaliser())
 
     def predict_proba(self, given: object = None) -> dict[Hashable, float]:
@@ -153,7 +154,7 @@ class Continuum(HypothesisSpace[float]):
     def bits(self) -> Bits:
         """The extra bits for not knowing θ, and the bits of the data given the MAP value of θ; -log2 P(D) in all."""
         successes, failures = self.seen.successes, self.seen.n - self.seen.successes
-        theta = self.posterior.mode()  # NaN before anything was observed under some priors; nothing has 0 bits
+        theta = self.posterior.mode()  # NaN without observations under some priors; the data then have 0 bits
         data = float(to_bits(x_log_y(successes, log(theta)) + x_log_y(failures, log(1 - theta))))
         return Bits(self.evidence_bits - data, data)
 
@@ -162,4 +163,4 @@ class Continuum(HypothesisSpace[float]):
         return float(self.posterior.draw(np.random.default_rng(random_state), 1)[0])
 
     def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
-        return self.outcomes[0] if self.draw(random_state) > 0.5 else self.outcomes[1]
+        return self.outcomes[0] if self.draw(random_state) > 0.5 else self.outcomes[1]  # likelier under θ

@@ -1,10 +1,10 @@
-"""Description length in bits: an event of probability p is best encoded in ``-log2 p`` bits.
+"""Description length: the optimal code for an event of probability p has ``-log2 p`` bits.
 
 Three codes for the same data:
 
     two-part      name the hypothesis, then the data given it      L(h) + L(D|h)            MDL, which is MAP in bits
     mixture       average over all hypotheses                      -log2 P(D)               the evidence in bits
-    prequential   predict each observation from those before it    Σ -log2 P(x_t | x_<t)    the same, by the chain rule
+    prequential   predict each observation from earlier ones       Σ -log2 P(x_t | x_<t)    the same, by the chain rule
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Bits(NamedTuple):
 
 
 class OnlineLearner(Protocol[ObservationT, RecordT]):
-    """What the prequential code needs: predict one observation, then learn it. Every family can do this."""
+    """Interface for the prequential code: predict one observation, then learn it. Every family implements it."""
 
     def log_predictive(self, x: ObservationT, /) -> ArrayLike: ...
     def observe(self, x: Sequence[ObservationT], /) -> RecordT: ...
@@ -75,7 +75,7 @@ def two_part(log_prior: float, log_likelihood: float) -> Bits:
 
 
 def parametric(log_likelihood: float, parameters: int, rows: float) -> Bits:
-    """Return the two-part code of a model with real parameters, each of which is stated with ``½ log2 n`` bits.
+    """Return the two-part code of a model with real parameters, each encoded with ``½ log2 n`` bits.
 
     >>> parametric(math.log(2**-100), parameters=3, rows=1024)
     Bits(hypothesis=15.0, data=100.0)
@@ -94,7 +94,7 @@ def mixture(family: FamilyWithEvidence[RecordT], x: ArrayLike) -> float:
 
 
 def prequential(learner: OnlineLearner[ObservationT, RecordT], observations: Iterable[ObservationT]) -> float:
-    """Return the bits of the observations, each predicted from those before it.
+    """Return the bits of the observations, each predicted from the earlier ones.
 
     Heads, heads, tails are predicted with probabilities 1/2, 2/3 and 1/4, whose product is the evidence 1/12:
 
@@ -110,7 +110,7 @@ def prequential(learner: OnlineLearner[ObservationT, RecordT], observations: Ite
 
 
 def prequential_labels(model: Classifier, x: Array, y: ArrayLike, classes: ArrayLike, starts: Iterable[int]) -> float:
-    """Return the bits of the labels ``y`` under a classifier that is fitted again at each of ``starts``.
+    """Return the bits of the labels ``y`` under a classifier that is refitted at each of ``starts``.
 
     The labels before the first start are encoded uniformly, with ``log2 k`` bits each. Each block between two starts is
     then predicted by the classifier fitted on all rows before it.
@@ -121,7 +121,7 @@ def prequential_labels(model: Classifier, x: Array, y: ArrayLike, classes: Array
         raise DataError(
             f"starts {edges[:-1]} for {len(labels)} rows: give increasing row numbers from 1 to {len(labels) - 1}."
         )
-    total = edges[0] * math.log2(len(all_classes))
+    total = edges[0] * math.log2(len(all_classes))  # the labels before the first start, uniformly
     for start, stop in pairwise(edges):
         fitted = model.fit(x[:start], labels[:start])
         log_p = label_log_probabilities(fitted, x[start:stop], labels[start:stop], all_classes, start)
@@ -132,20 +132,20 @@ def prequential_labels(model: Classifier, x: Array, y: ArrayLike, classes: Array
 def label_log_probabilities(model: FittedClassifier, x: MatrixLike, y: Array, classes: Array, rows: float) -> Array:
     """Return the log probability of each label under a model fitted on ``rows`` rows.
 
-    The model may not know all the classes. Its prediction counts as ``rows`` observations, and one more is shared by
-    all the classes: a model that gives a label probability zero pays ``log2 (rows + 1) + log2 k`` bits for it, not
-    infinitely many.
+    The model may not know all classes. Its prediction counts as ``rows`` observations, and one more is divided equally
+    among all k classes, so a label of probability zero costs ``log2 (rows + 1) + log2 k`` bits instead of infinitely
+    many.
     """
     column_of = {label: j for j, label in enumerate(model.classes_)}
-    column = np.array([column_of.get(label, -1) for label in y])  # (rows,): -1 for a class that the model lacks
+    column = np.array([column_of.get(label, -1) for label in y])  # (rows,): -1 for a class unknown to the model
     p = np.where(column < 0, 0.0, model.predict_proba(x)[np.arange(len(y)), column])
     return log_shared_probability(p, rows, len(classes))
 
 
 def log_shared_probability(p: ArrayLike, rows: float, n_classes: int) -> Array:
-    """Return the log probability of a label to which a model fitted on ``rows`` rows gives the probability ``p``.
+    """Smooth the probability ``p`` of a label, predicted by a model fitted on ``rows`` rows, and return its logarithm.
 
-    One observation more is shared by all the classes:
+    One additional observation is divided equally among all classes:
 
     >>> np.exp(log_shared_probability([1.0, 0.0], rows=9, n_classes=2)).round(4).tolist()
     [0.95, 0.05]

@@ -1,4 +1,4 @@
-"""A finite space of hypotheses: Bayes' rule over a number of explanations, each with a prior probability."""
+"""A finite hypothesis space: Bayes' rule over a list of hypotheses with prior probabilities."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class HypothesisStatistics(Statistics):
     """The log likelihood of the observations under each hypothesis.
 
     An observation that is impossible under a hypothesis is counted rather than added as minus infinity, so that a
-    hypothesis that was ruled out comes back, exactly, when that observation is forgotten. Forgetting something that was
-    never observed is detected where outcomes can be counted. Elsewhere it is detected only if too many observations, or
-    too many impossible ones, would be forgotten, or if the last one to be forgotten differs from what was learned.
+    hypothesis that was ruled out comes back, exactly, when that observation is forgotten. Forgetting an observation
+    that was never made is detected if outcomes can be counted. Otherwise it is detected only if too many observations,
+    or too many impossible ones, would be forgotten, or if the last one differs from the one that was learned.
     """
 
     count_fields: ClassVar[tuple[str, ...]] = ("n", "impossible_counts", "outcome_counts")
 
     n: Array  # (): the number of observations
-    log_likelihood: Array  # (hypotheses,): of the observations that are possible under the hypothesis
-    impossible_counts: Array  # (hypotheses,): the number of observations that are impossible under it
-    outcome_counts: Array  # (outcomes,): the number of times that each outcome was observed, if that can be counted
+    log_likelihood: Array  # (hypotheses,): over the observations that are possible under each
+    impossible_counts: Array  # (hypotheses,): the number of observations that are impossible under each
+    outcome_counts: Array  # (outcomes,): how often each outcome was observed; (0,) if outcomes are not listed
 
     def check_subtraction(self, total: HypothesisStatistics, part: HypothesisStatistics) -> HypothesisStatistics:
         left: HypothesisStatistics = super().check_subtraction(total, part)
@@ -74,7 +74,7 @@ class Hypotheses(HypothesisSpace[NameT]):
     likelihood : Likelihood
         The likelihood as declared; ``likelihood.outcomes`` are the outcomes that can be predicted.
     seen : HypothesisStatistics
-        The statistics of what was observed.
+        The statistics of the observations.
     posterior : dict {hypothesis: probability}
         The probability of each hypothesis given the observations.
     possible : list
@@ -132,6 +132,7 @@ class Hypotheses(HypothesisSpace[NameT]):
 
     def observe(self, observations: Sequence[object]) -> HypothesisStatistics:
         terms = self.likelihood.log_likelihood(observations)  # (observations, hypotheses)
+        # (observations, hypotheses); impossible observations are counted instead of summed as -inf
         ruled_out = np.isneginf(terms)
         return HypothesisStatistics(
             np.asarray(float(len(observations))),
@@ -145,12 +146,13 @@ class Hypotheses(HypothesisSpace[NameT]):
         seen_before, possible_before = self.seen, self.possible
         super().update_many(new)
         if not self.possible:
+            # all observations are learned, or none
             self.seen = seen_before
             raise DataError(self._format_contradiction(possible_before, new))
         return self
 
     def _format_contradiction(self, possible: list[NameT], observations: list[object]) -> str:
-        """Return the message that says which observation ruled out the last possible hypotheses."""
+        """Return the error message, which names the observation that ruled out the last possible hypotheses."""
         columns = [self.names.index(name) for name in possible]
         log_p = self.likelihood.log_likelihood(observations)[:, columns]
         # (observations, possible hypotheses): whether a hypothesis agrees with every observation so far
@@ -166,10 +168,10 @@ class Hypotheses(HypothesisSpace[NameT]):
         same_names = self.names == other.names and list(self.likelihood.outcomes) == list(other.likelihood.outcomes)
         return same_names and np.array_equal(self.log_prior, other.log_prior)
 
-    # -- on the board ----------------------------------------------------------------------------------------------
+    # -- tables ----------------------------------------------------------------------------------------------------
 
     def table(self) -> DisplayTable:
-        """Return P(h), P(D | h), their product, P(D) and P(h | D), as they are written on a board.
+        """Return a table of P(h), P(D | h), their product, P(D) and P(h | D).
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
         >>> print(Hypotheses({"fair": 0.75, "two-headed": 0.25}, faces).update("H").table())
@@ -182,11 +184,11 @@ class Hypotheses(HypothesisSpace[NameT]):
         return tabulate_posterior(self)
 
     def steps(self, observations: Sequence[object]) -> DisplayTable:
-        """Return the posterior before these observations and after each of them; nothing is learned."""
+        """Return a table of the posterior before these observations and after each of them, without learning them."""
         return tabulate_steps(self, observations)
 
     def answers(self, given: object = None) -> DisplayTable:
-        """Return what each learner answers, and how often it errs: ML, MAP, the Bayes-optimal vote, and Gibbs.
+        """Return a table of the predictions and error rates of ML, MAP, the Bayes-optimal vote, and Gibbs.
 
         >>> label = {"h1": {"+": 1, "-": 0}, "h2": {"-": 1, "+": 0}, "h3": {"-": 1, "+": 0}}
         >>> print(Hypotheses({"h1": 0.4, "h2": 0.3, "h3": 0.3}, label).answers())
@@ -228,7 +230,7 @@ class Hypotheses(HypothesisSpace[NameT]):
 
     @property
     def bits(self) -> dict[NameT, Bits]:
-        """The bits that name each hypothesis, and those of the data given it; the MAP hypothesis has the least in all.
+        """The two-part code of each hypothesis and the data given it; the MAP hypothesis has the shortest total.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
         >>> coin = Hypotheses({"fair": 0.75, "two-headed": 0.25}, faces)
@@ -254,6 +256,16 @@ class Hypotheses(HypothesisSpace[NameT]):
         """Return ``argmax P(h | D)``; a tie raises a warning, and ``map_set`` returns all tied hypotheses."""
         return choose_first_tied(self.map_set(), "hypotheses")
 
+    def bayes_factor(self, first: NameT, second: NameT) -> float:
+        """Return how many times as probable the observations are under one hypothesis as under another.
+
+        >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
+        >>> round(Hypotheses(likelihood=faces).update_many("HHH").bayes_factor("two-headed", "fair"), 6)
+        8.0
+        """
+        logs = dict(zip(self.names, self.seen.data_log_likelihood(), strict=True))
+        return float(np.exp(logs[first] - logs[second]))
+
     def votes(self, given: object = None) -> Array:
         """Return ``P(outcome | h)`` as (outcomes, hypotheses)."""
         outcomes = self.likelihood.outcomes
@@ -272,7 +284,7 @@ class Hypotheses(HypothesisSpace[NameT]):
 
     def draw(self, random_state: Seed = None) -> NameT:
         """Return a hypothesis drawn from the posterior."""
-        p = np.array(list(self.posterior.values()))
+        p = np.array(list(self.posterior.values()))  # (hypotheses,)
         return self.names[int(np.random.default_rng(random_state).choice(len(p), p=p / p.sum()))]
 
     def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:

@@ -1,4 +1,4 @@
-"""Likelihoods: how probable an observation is under each hypothesis, as a table, as functions or as fitted models.
+"""Likelihoods P(observation | hypothesis), given as a table, as functions or as fitted models.
 
 All three have one method, ``log_likelihood(observations)``, which returns an array (observations, hypotheses).
 """
@@ -21,7 +21,7 @@ LikelihoodFunction: TypeAlias = Callable[[Any], float]  # the probability or den
 
 
 class Likelihood(ABC):
-    """``P(observation | hypothesis)``; ``outcomes`` lists what can be observed next, where that is known."""
+    """``P(observation | hypothesis)``; ``outcomes`` lists the possible observations, if they are known."""
 
     outcomes: Sequence[Hashable]
 
@@ -30,13 +30,13 @@ class Likelihood(ABC):
         """Return the log probability of each observation under each hypothesis, as (observations, hypotheses)."""
 
     def outcome_counts(self, observations: Sequence[object]) -> Array:
-        """Return how often each outcome was observed; empty where the outcomes cannot be listed."""
+        """Return how often each outcome was observed, (outcomes,); empty if the outcomes are not listed."""
         return np.zeros(0)
 
 
 @final
 class TableLikelihood(Likelihood):
-    """``{hypothesis: {observation: probability}}``; an observation that a row leaves out is impossible under it."""
+    """``{hypothesis: {observation: probability}}``; an observation missing from a row is impossible."""
 
     def __init__(self, rows: Mapping[Any, ProbabilityTable]) -> None:
         self.outcomes = list(dict.fromkeys(outcome for row in rows.values() for outcome in row))
@@ -76,6 +76,7 @@ class FunctionLikelihood(Likelihood):
     def log_likelihood(self, observations: Sequence[object]) -> Array:
         returned = [[float(f(observation)) for f in self._functions.values()] for observation in observations]
         values = np.array(returned, dtype=float).reshape(len(observations), len(self._functions))
+        # (observations, hypotheses); a log likelihood may be -inf, a likelihood may be 0
         wrong = np.isnan(values) | np.isposinf(values) if self._logs else ~((values >= 0) & (values < np.inf))
         if wrong.any():
             i, j = np.argwhere(wrong)[0]

@@ -1,4 +1,4 @@
-"""A hypothesis space on the board: prior × likelihood = joint, P(D), posterior, and what every learner answers."""
+"""Tables of a hypothesis space: prior × likelihood = joint, P(D), posterior, and the predictions of the learners."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_HYPOTHESES_SHOWN = 60
 
 
 def tabulate_posterior(space: Hypotheses[Any]) -> DisplayTable:
-    """P(h), P(D | h), their product, and P(h | D) of every hypothesis; the sum of the products is P(D)."""
+    """Tabulate P(h), P(D | h), their product, and P(h | D); the sum of the products is P(D)."""
     likelihood, joint = np.exp(space.seen.data_log_likelihood()), np.exp(space.log_joint)
     cells = zip(space.names, np.exp(space.log_prior), likelihood, joint, space.posterior.values(), strict=True)
     rows = [(format_cell(name), *(float(x) for x in numbers)) for name, *numbers in cells]
@@ -29,7 +29,7 @@ def tabulate_posterior(space: Hypotheses[Any]) -> DisplayTable:
 
 
 def tabulate_steps(space: Hypotheses[Any], observations: Sequence[object]) -> DisplayTable:
-    """The posterior of every hypothesis (rows) before anything was observed and after each observation (columns)."""
+    """Tabulate the posterior of every hypothesis (rows) before and after each observation (columns)."""
     state = space.clone_unfitted()
     steps = [list(state.posterior.values())]
     for observation in observations:
@@ -43,14 +43,15 @@ def tabulate_steps(space: Hypotheses[Any], observations: Sequence[object]) -> Di
 
 
 def summarise_answers(space: Hypotheses[Any], given: object = None) -> DisplayTable:
-    """What each learner answers: the ML and the MAP hypothesis, the vote of all, and one drawn at random (Gibbs).
+    """Tabulate the predictions of ML, MAP, the Bayes-optimal vote, and Gibbs (a hypothesis drawn at random).
 
-    The last column is how often each errs, if the truth is as probable as the vote of all hypotheses makes it.
+    The last column is the expected error rate of each, under the posterior predictive distribution.
     """
     outcomes, votes = list(space.likelihood.outcomes), space.votes(given)  # (outcomes, hypotheses)
     posterior = np.array(list(space.posterior.values()))
     truth = votes @ posterior  # (outcomes,)
     learners = {}
+    # tied hypotheses are averaged
     for name, tied in (("ML", space.ml_set()), ("MAP", space.map_set())):
         learners[f"{name}: {_join_tied(tied)}"] = votes[:, [space.names.index(pick) for pick in tied]].mean(axis=1)
     learners["Bayes-optimal vote"] = truth
@@ -59,9 +60,9 @@ def summarise_answers(space: Hypotheses[Any], given: object = None) -> DisplayTa
         best = find_best_names(outcomes, p)
         right = np.mean([truth[outcomes.index(outcome)] for outcome in best])
         rows.append((name, *p.tolist(), " or ".join(map(format_cell, best)), float(1 - right)))
-    # Gibbs answers with the most probable outcome of the hypothesis that it draws
-    best_of_each = votes >= votes.max(axis=0)
-    drawn = (best_of_each / best_of_each.sum(axis=0)) @ posterior
+    # Gibbs predicts the most probable outcome of the drawn hypothesis; ties are broken at random
+    best_of_each = votes >= votes.max(axis=0)  # (outcomes, hypotheses)
+    drawn = (best_of_each / best_of_each.sum(axis=0)) @ posterior  # (outcomes,)
     likeliest = " or ".join(map(format_cell, find_best_names(outcomes, drawn)))
     rows.append(("Gibbs", *drawn.tolist(), likeliest, float(1 - drawn @ truth)))
     columns = ("learner", *(f"P({format_cell(outcome)})" for outcome in outcomes), "answer", "P(wrong)")
@@ -70,7 +71,7 @@ def summarise_answers(space: Hypotheses[Any], given: object = None) -> DisplayTa
 
 
 def describe_space(space: Hypotheses[Any]) -> str:
-    """The space in one line."""
+    """Describe the space in one line."""
     best = space.map_set()
     p = space.posterior[best[0]]
     named = join_names(best)
@@ -81,7 +82,7 @@ def describe_space(space: Hypotheses[Any]) -> str:
 
 
 def tabulate_belief(space: Continuum) -> DisplayTable:
-    """The ML and MAP values of θ, its mean, and the ends of its central 95 %; empty where there is no such value."""
+    """Tabulate the ML and MAP estimates of θ, its mean and central 95 % interval; undefined values are empty."""
     low, high = space.credible_interval()
     rows = (
         ("ML", space.ml() if space.seen.n > 0 else None),
@@ -96,7 +97,7 @@ def tabulate_belief(space: Continuum) -> DisplayTable:
 
 
 def describe_belief(space: Continuum) -> str:
-    """The belief in one line."""
+    """Describe the posterior in one line."""
     low, high = space.credible_interval()
     return (
         f"<Continuum: θ = P({format_cell(space.outcomes[0])}) ~ {_name_beta(space)} after "
@@ -110,7 +111,7 @@ def _name_beta(space: Continuum) -> str:
 
 
 def _join_tied(names: Sequence[Hashable]) -> str:
-    """The best hypotheses; several if they tie."""
+    """Join the names of tied hypotheses."""
     return " or ".join(map(format_cell, names)) if len(names) <= 3 else f"{len(names)} that tie"
 
 

@@ -1,9 +1,7 @@
-"""The leakage audit: does the score rest on information that will be missing when the model is used?
+"""The leakage audit: does a score depend on information that is not available when the model is used?
 
-    leakage: anything a model learned from rows, or from knowledge, that it will not have when it is used
-
-A finder is a module with a function `find` that looks at the data and yields suspicions. All finders look at the same
-data, and their suspicions are tested together (see `findings`).
+A finder is a module with a function `find` that examines the data and yields suspicions. All finders use the same data,
+and their suspicions are tested together (see `findings`).
 """
 
 from __future__ import annotations
@@ -54,18 +52,17 @@ def audit(
     time: ColumnLike | None = None,
     pipeline: BaseEstimator | None = None,
 ) -> Findings:
-    """Find out what leaks from the label, or from the test table, into the data that a model learns from.
+    """Find leakage of the label, or of the test table, into the training data.
 
     Parameters
     ----------
     train, test : tables (pandas, polars, pyarrow, NumPy, dicts) or lists of texts
-        With ``train`` alone the audit looks for what would leak once the table is split.
+        With ``train`` alone the audit reports what would leak if the table were split.
     target, groups, time : name of a column, values of the training rows, or a pair of values for both tables
-        What is to be predicted (a number with more than 20 values is cut into fifths); which rows belong together,
-        such as those of one patient; when a row was recorded. All are optional; finders that need one that is not
-        given are left out.
+        The labels to be predicted (a numeric target with more than 20 values is cut into fifths); the group of each
+        row, such as a patient; the time of each row. All are optional; finders that need a missing one are skipped.
     pipeline : a fitted scikit-learn pipeline or transformer, optional
-        The audit then checks whether anything in it was fitted to the test rows.
+        The audit then checks whether any step was fitted to the test rows.
 
     Returns
     -------

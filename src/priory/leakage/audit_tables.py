@@ -1,4 +1,4 @@
-"""The data of an audit, read once for all finders: in every column the training rows come first, then the test rows."""
+"""The data of an audit, shared by all finders: every column has the training rows first, then the test rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AuditColumn:
 
     @cached_property
     def codes_and_values(self) -> tuple[Array, Array]:
-        """The code of each cell and the values that codes stand for; numbers are encoded too."""
+        """The code of each cell, (rows,), and the sorted values that the codes index; numbers are encoded too."""
         if self.labels is not None:
             return self.labels
         assert self.numbers is not None
@@ -37,14 +37,14 @@ class AuditColumn:
 
     @cached_property
     def is_discrete(self) -> bool:
-        """Whether it holds labels, or whole numbers only."""
+        """Whether the column holds labels or whole numbers."""
         if self.numbers is None:
             return True
         present = self.numbers[~self.is_missing]
         return bool(len(present)) and bool((present == np.rint(present)).all())
 
     def format_cell(self, row: int) -> str:
-        """The text of one cell; empty if it is missing."""
+        """Format one cell; a missing cell is empty."""
         if self.is_missing[row]:
             return ""
         if self.numbers is not None:
@@ -55,12 +55,12 @@ class AuditColumn:
 
 @dataclass(frozen=True)
 class AuditData:
-    """What the finders look at. ``class_codes`` is the class of each row, -1 if it is not known."""
+    """The input of the finders. ``class_codes`` is the class of each row, -1 if unknown."""
 
     n_train: int
-    n_test: int
+    n_test: int  # 0 if there is no test table
     columns: tuple[AuditColumn, ...]
-    texts: Mapping[str, list[str]]
+    texts: Mapping[str, list[str]]  # columns of prose
     classes: tuple[str, ...] = ()
     class_codes: Array | None = None
     target: AuditColumn | None = None
@@ -68,19 +68,19 @@ class AuditData:
     time: AuditColumn | None = None
     date_columns: tuple[str, ...] = ()
     pipeline: BaseEstimator | None = None
-    raw_features: tuple[object, object] = (None, None)  # both tables as they were given, for the pipeline
+    raw_features: tuple[object, object] = (None, None)  # train and test as given, for the pipeline
     _bins_by_column: dict[str, tuple[Array, int]] = field(default_factory=dict, compare=False)
 
     @property
     def labels(self) -> Array | None:
-        """The classes of the training rows; None if there are fewer than two classes."""
+        """The class codes of the training rows; None if there are fewer than two classes."""
         return None if self.class_codes is None or len(self.classes) < 2 else self.class_codes[: self.n_train]
 
     def find_column(self, name: str) -> AuditColumn:
         return next(column for column in self.columns if column.name == name)
 
     def bin_column(self, column: AuditColumn) -> tuple[Array, int]:
-        """The bin of each cell (0 if it is missing) and the number of bins; edges come from the training rows."""
+        """Return the bin of each cell (0 if missing) and the number of bins; edges come from the training rows."""
         if column.name not in self._bins_by_column:
             source = column.numbers if column.numbers is not None else column.codes_and_values[0]
             self._bins_by_column[column.name] = bin_cells(source, self.n_train)
@@ -88,7 +88,7 @@ class AuditData:
 
     @cached_property
     def votes(self) -> BinnedNaiveBayes | None:
-        """Naive Bayes over all columns, in closed form."""
+        """Naive Bayes over all binned columns."""
         if self.labels is None or not self.columns:
             return None
         bins = [self.bin_column(column) for column in self.columns]
@@ -100,17 +100,18 @@ class AuditData:
         return 0.0 if self.labels is None else float(class_frequencies(self.labels, len(self.classes)).max())
 
     def score_without_rows(self, rows: Array) -> Effect | None:
-        """The accuracy on the test rows, with all training rows and without some of them (counts subtracted)."""
+        """Return the test accuracy with all training rows, and without some of them (their counts are subtracted)."""
         if self.votes is None or self.class_codes is None or len(rows) == self.n_train:
             return None
         truth = self.class_codes[self.n_train :]
-        known = truth >= 0
+        known = truth >= 0  # test rows with a label
         part = slice(self.n_train, self.n_train + self.n_test)
+        # with and without these rows, (known test rows,) each
         right = [(votes.predict_classes(part) == truth)[known] for votes in (self.votes, self.votes.remove_rows(rows))]
         return Effect(float(right[0].mean()), float(right[1].mean()), int(known.sum())) if known.any() else None
 
     def format_row(self, row: int, max_columns: int = 6) -> str:
-        """The text of one row."""
+        """Format one row."""
         cells = [f"{name}={texts[row][:80]}" for name, texts in self.texts.items()]
         cells += [f"{column.name}={column.format_cell(row)}" for column in self.columns[:max_columns]]
         return ", ".join(cells) + (", ..." if len(self.columns) > max_columns else "")

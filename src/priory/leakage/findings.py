@@ -1,8 +1,8 @@
-"""The findings of an audit, each with its severity, its place, its certainty, its effect on the score, and advice.
+"""Findings of an audit: severity, location, p-value, effect on the score, and advice.
 
 A finder yields *suspicions*: a p-value, and the finding that it becomes if it is confirmed. The p-values of all finders
 are corrected together (Holm's method), so the probability that a clean table causes any finding based on a test is at
-most `FALSE_ALARM_LEVEL`, whatever the number of columns. A suspicion without a p-value was counted and is certain.
+most `FALSE_ALARM_LEVEL`, for any number of columns. A suspicion without a p-value was counted and is certain.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from priory.errors import MissingDependencyError
 if TYPE_CHECKING:
     import pandas as pd
 
-FALSE_ALARM_LEVEL = 0.01  # the probability that any of the tests of one audit is a false alarm
+FALSE_ALARM_LEVEL = 0.01  # family-wise error rate of the tests of one audit
 BAD_DATA_EXIT_CODE = 3  # the exit code of the command line for data that cannot be trusted
 MAX_ITEMS_SHOWN = 5  # rows, columns and examples that are printed
 
@@ -39,7 +39,7 @@ class Severity(IntEnum):
 
 
 class Effect(NamedTuple):
-    """The accuracy with the leak and without it, on this number of rows; both computed in closed form."""
+    """The accuracy with the leak and without it, on this number of rows."""
 
     before: float
     after: float
@@ -61,13 +61,13 @@ class Finding:
     rows: tuple[int, ...] = ()
     test_rows: tuple[int, ...] = ()
     examples: tuple[str, ...] = ()
-    p: float | None = None  # after correction for all tests of the audit; None if it was counted
+    p: float | None = None  # adjusted for all tests of the audit; None if it was counted
     interval: tuple[float, float] | None = None  # 95 %, of the first share or accuracy in ``what``
     effect: Effect | None = None
 
     @property
     def sure(self) -> str:
-        """How certain it is, in words."""
+        """The certainty of the finding in words."""
         p_value = "" if self.p is None else "p < 1e-6" if self.p < 1e-6 else f"p = {self.p:.2g}"
         certainty = p_value or "counted, not inferred"
         if self.interval is None:
@@ -75,12 +75,12 @@ class Finding:
         return f"{certainty}, 95 % interval {self.interval[0]:.3f} to {self.interval[1]:.3f}"
 
     def record(self) -> dict[str, Any]:
-        """The finding as plain values, with all rows and examples."""
+        """Return the finding as a dictionary of plain values, with all rows and examples."""
         fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {**fields, "severity": str(self.severity), "effect": self.effect and self.effect._asdict()}
 
     def format_lines(self) -> Iterator[tuple[str, str]]:
-        """The lines that are printed, each with its title."""
+        """Yield the printed lines, each with its title."""
         where = [
             f"columns {_format_first_items(self.columns)}" if self.columns else "",
             f"rows {_format_first_items(self.rows)}" if self.rows else "",
@@ -103,7 +103,7 @@ class Finding:
 
 
 class Suspicion(NamedTuple):
-    """A p-value, or None if it was counted, and a function that builds the finding if it is confirmed."""
+    """A p-value (None if counted), and a function that builds the finding if it is significant."""
 
     p: float | None
     build_finding: Callable[[], Finding]
@@ -111,10 +111,10 @@ class Suspicion(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings(Sequence[Finding]):
-    """The findings of an audit, the most severe first."""
+    """The findings of an audit, most severe first."""
 
     found: tuple[Finding, ...]
-    tests: int = 0  # the number of tests
+    tests: int = 0  # the number of significance tests
 
     @overload
     def __getitem__(self, place: int) -> Finding: ...
@@ -133,25 +133,25 @@ class Findings(Sequence[Finding]):
 
     @property
     def exit_code(self) -> int:
-        """0 if no severity is above low, 3 (bad data) otherwise: it can stop a pipeline."""
+        """The exit code of the command line: 0 if no severity is above low, otherwise 3 (bad data)."""
         return BAD_DATA_EXIT_CODE if (self.severity or Severity.LOW) > Severity.LOW else 0
 
     def of(self, kind: str) -> Findings:
-        """The findings of one kind."""
+        """Return the findings of one kind."""
         return replace(self, found=tuple(finding for finding in self.found if finding.kind == kind))
 
     def records(self) -> list[dict[str, Any]]:
-        """All findings as plain values."""
+        """Return all findings as dictionaries of plain values."""
         return [finding.record() for finding in self.found]
 
     def to_json(self) -> str:
-        """All findings as JSON, with every row number."""
+        """Return all findings as JSON, with every row number."""
         return json.dumps(
             {"exit_code": self.exit_code, "tests": self.tests, "findings": self.records()}, indent=1, allow_nan=False
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas DataFrame with one row for each finding."""
+        """Return a pandas DataFrame with one row per finding."""
         try:
             import pandas as pd
         except ImportError:
@@ -161,7 +161,7 @@ class Findings(Sequence[Finding]):
         return pd.DataFrame(self.records(), columns=list(Finding.__dataclass_fields__))
 
     def summary(self) -> str:
-        """The numbers of findings and tests in one line."""
+        """Return the number of findings and tests in one line."""
         counts = [f"{sum(f.severity == s for f in self.found)} {s}" for s in sorted(Severity, reverse=True)]
         found = "1 finding" if len(self) == 1 else f"{len(self)} findings"
         return f"{found}: {', '.join(counts)}; {self.tests} tests, false alarms at most {FALSE_ALARM_LEVEL:.0%}"
@@ -173,7 +173,7 @@ class Findings(Sequence[Finding]):
         return str(self)
 
     def to_html(self) -> str:
-        """A section of HTML for a report, without scripts, links and styles, everything escaped; see `FINDINGS_CSS`."""
+        """Return an HTML section for a report, escaped and without scripts, links or styles; see `FINDINGS_CSS`."""
         items = "".join(
             f'<article class="{finding.severity}"><h3><b>{finding.severity}</b> {_escape_markup(finding.what)}</h3><dl>'
             + "".join(f"<dt>{title}</dt><dd>{_escape_markup(text)}</dd>" for title, text in finding.format_lines())
@@ -196,7 +196,7 @@ FINDINGS_CSS = (
 
 
 def confirm_suspicions(suspicions: Iterable[Suspicion]) -> Findings:
-    """The findings of those suspicions that were counted, or whose p-value is low enough after correction."""
+    """Build the findings of suspicions that were counted, or are significant after Holm's correction."""
     all_suspicions = list(suspicions)
     corrected = iter(adjust_p_values(np.array([s.p for s in all_suspicions if s.p is not None], dtype=float)).tolist())
     found = []
@@ -205,20 +205,21 @@ def confirm_suspicions(suspicions: Iterable[Suspicion]) -> Findings:
         if p is None or p <= FALSE_ALARM_LEVEL:
             finding = suspicion.build_finding()
             found.append(finding if p is None else replace(finding, p=p))
-    found.sort(key=lambda finding: -finding.severity)
+    found.sort(key=lambda finding: -finding.severity)  # stable: otherwise in the order of the finders
     return Findings(tuple(found), sum(s.p is not None for s in all_suspicions))
 
 
 def adjust_p_values(p: Array) -> Array:
-    """P-values corrected for the number of tests: the smallest is the probability of any false alarm (Holm 1979).
+    """Adjust p-values for multiple testing by Holm's method (1979).
 
     >>> adjust_p_values(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(p)
+    # the smallest p-value is multiplied by the number of tests, the next by one less, ...
     steps = p[order] * np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))
-    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    corrected[order] = np.minimum(np.maximum.accumulate(steps), 1.0)  # adjusted values must not decrease
     return corrected
 
 
@@ -228,7 +229,7 @@ def _format_first_items(values: Sequence[object]) -> str:
 
 
 def _escape_unprintable(text: str) -> str:
-    """The text with control characters escaped, so that it cannot move the cursor of a terminal."""
+    """Escape control characters, which could move the cursor of a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -1,4 +1,4 @@
-"""The inputs of an audit: one or two tables of any kind, or lists of texts, with their target, groups and times."""
+"""Read the inputs of an audit: one or two tables or lists of texts, with target, groups and times."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.models import table_reading as tables
 from priory.models.table import Table
 
-MAX_NUMERIC_CLASSES = 20  # a numeric target with more values than this is a quantity
-MAX_SCORE_CELLS = 1 << 28  # rows times classes: two gigabytes of scores
-N_TARGET_BINS = 5  # quantiles into which a quantity to be predicted is cut
+MAX_NUMERIC_CLASSES = 20  # a numeric target with more values is cut into quantiles
+MAX_SCORE_CELLS = 1 << 28  # rows x classes: two gigabytes of scores
+N_TARGET_BINS = 5  # quantile bins of a continuous target
 
 TableLike = object  # a DataFrame, an Arrow table, an array, a dict of columns, a list of dicts, or a list of texts
 ColumnLike = str | ArrayLike | tuple[ArrayLike, ArrayLike]  # a column's name, values, or values of both tables
@@ -35,7 +35,7 @@ def read_audit_data(
     time: ColumnLike | None,
     pipeline: BaseEstimator | None,
 ) -> AuditData:
-    """The inputs of `audit` as columns that hold the training rows first and the test rows after them."""
+    """Read the inputs of `audit` into columns that hold the training rows first, then the test rows."""
     sides = [_read_table(train), *([] if test is None else [_read_table(test)])]
     first = sides[0]
     names = _find_audited_columns(sides, [name for name in (target, groups, time) if isinstance(name, str)])
@@ -61,7 +61,7 @@ def read_audit_data(
 
 
 def _find_audited_columns(sides: Sequence[Table], side_columns: Sequence[str]) -> list[str]:
-    """The columns that all tables have, except target, groups and time, which the first table must have."""
+    """Return the columns that all tables have, without target, groups and time, which train must have."""
     if not all(side.rows for side in sides):
         raise DataError("a table has no rows; there is nothing to audit.")
     first, last = sides[0], sides[-1]
@@ -78,7 +78,7 @@ def _find_audited_columns(sides: Sequence[Table], side_columns: Sequence[str]) -
 
 
 def _read_table(source: TableLike) -> Table:
-    """A table of any kind; a list of texts is a table of one column, and dates become numbers that can be sorted."""
+    """Read a table of any kind; a list of texts becomes one column, and dates become sortable numbers."""
     if _is_text_list(source):
         texts = np.empty(len(source), dtype=object)
         texts[:] = list(source)
@@ -86,6 +86,7 @@ def _read_table(source: TableLike) -> Table:
     check_frame(source)
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
+        # dates become datetimes, and datetimes milliseconds
         days = [nw.col(name).cast(nw.Datetime("us")) for name, kind in frame.schema.items() if kind == nw.Date]
         frame = frame.with_columns(*days)
         moments = [nw.col(name).dt.timestamp("ms") for name, kind in frame.schema.items() if kind == nw.Datetime]
@@ -110,7 +111,7 @@ def _is_prose_column(side: Table, column_index: int) -> bool:
 
 
 def _drop_target(source: TableLike, target: ColumnLike | None) -> TableLike:
-    """The table without its target, as the pipeline reads it."""
+    """Return the table without its target, as input of the pipeline."""
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame) and isinstance(target, str):
         features: TableLike = frame.drop(target, strict=False).to_native()
@@ -119,14 +120,14 @@ def _drop_target(source: TableLike, target: ColumnLike | None) -> TableLike:
 
 
 def _find_date_columns(source: TableLike) -> list[str]:
-    """The names of the columns whose type is a date or a time."""
+    """Return the names of the columns whose dtype is a date or a time."""
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     schema = frame.schema.items() if isinstance(frame, nw.DataFrame) else ()
     return [str(name) for name, kind in schema if kind in (nw.Date, nw.Datetime)]
 
 
 def _join_column(name: str, sides: Sequence[Table]) -> AuditColumn:
-    """One column of all tables; if it is empty in one of them, its cells there are missing numbers."""
+    """Concatenate one column of all tables; where it is empty, its cells are missing."""
     places = [side.names.index(name) for side in sides]
     kinds = {side.column_kinds()[name] for side in sides} - {"empty"}
     if len(kinds) > 1:
@@ -146,17 +147,18 @@ def _encode_column(side: Table, column_index: int) -> tuple[Array, Array]:
 
 
 def _join_labels(name: str, parts: Sequence[tuple[Array, Array]]) -> AuditColumn:
-    """A column of labels as codes of the values of all tables."""
+    """Encode a label column by the sorted values of all tables."""
     values = parts[0][1] if len(parts) == 1 else np.unique(np.concatenate([v.astype(object) for _, v in parts]))
     codes = []
     for code, own in parts:
+        # own code -> joint code; the appended -1 is what the code -1 (missing) selects
         rank = np.append(np.searchsorted(values, own), -1) if len(own) else np.array([-1])
         codes.append(rank[code])
     return AuditColumn(name, labels=(np.concatenate(codes).astype(np.int32), values))
 
 
 def _read_side_column(title: str, values: ColumnLike | None, sides: Sequence[Table]) -> AuditColumn | None:
-    """The target, groups or times: a column's name, values of the training rows, or a pair for both tables."""
+    """Read target, groups or times from a column name, values of the training rows, or a pair for both tables."""
     if values is None:
         return None
     if isinstance(values, str):
@@ -172,14 +174,14 @@ def _read_side_column(title: str, values: ColumnLike | None, sides: Sequence[Tab
 
 
 def _split_pair(values: object) -> Sequence[object]:
-    """The values of each table; two plain values are values of one table."""
+    """Return the values for each table; a tuple of two scalars is taken as values of one table."""
     if not isinstance(values, tuple) or len(values) != 2:
         return [values]
     return values if all(hasattr(part, "__len__") and not isinstance(part, str) for part in values) else [values]
 
 
 def _read_values(title: str, values: object) -> Table:
-    """Values as a table of one column with this title."""
+    """Return values as a table of one column with this title."""
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _read_table(series.alias(title).to_frame().to_native())
@@ -190,7 +192,7 @@ def _read_values(title: str, values: object) -> Table:
 
 
 def _pad_column(cells: AuditColumn, rows: int) -> AuditColumn:
-    """The column with missing cells for the rows of a test table that does not have it."""
+    """Pad the column with missing cells for the rows of a test table that does not have it."""
     if cells.numbers is not None:
         return AuditColumn(cells.name, np.append(cells.numbers, np.full(rows - len(cells.numbers), np.nan)))
     codes, values = cells.codes_and_values
@@ -198,7 +200,7 @@ def _pad_column(cells: AuditColumn, rows: int) -> AuditColumn:
 
 
 def _encode_classes(label: AuditColumn, n_train: int) -> tuple[tuple[str, ...], Array]:
-    """The names of the classes, and the class of each row; a quantity is cut at its quantiles."""
+    """Return the class names and the class of each row; a continuous target is cut at its quantiles."""
     codes, values = label.codes_and_values
     if label.numbers is None and len(values) * n_train > MAX_SCORE_CELLS:
         raise ModelTooLargeError(
@@ -209,6 +211,7 @@ def _encode_classes(label: AuditColumn, n_train: int) -> tuple[tuple[str, ...], 
         row = int(np.argmax(codes[:n_train] < 0))
         raise DataError(f"row {row}: the target {label.name!r} is missing; leave such rows out.")
     if label.numbers is not None and len(values) > MAX_NUMERIC_CLASSES:
+        # repeated quantiles (many equal values) are merged
         edges = np.unique(np.quantile(label.numbers[:n_train], np.arange(1, N_TARGET_BINS) / N_TARGET_BINS))
         parts = np.searchsorted(edges, label.numbers, side="left")
         bounds = ["-∞", *(f"{edge:g}" for edge in edges), "∞"]

@@ -1,1 +1,1 @@
-"""Models of tables: model = schema + statistics. Tables in, naive Bayes, leave-one-out, explanations."""
+"""Naive Bayes models of tables and texts: reading tables, schemas, statistics, leave-one-out, explanations."""

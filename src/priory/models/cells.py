@@ -1,8 +1,8 @@
 """The cells of a block of columns: numbers, labels or texts behind one interface.
 
-A model moves cells around (some rows, some columns, a hash of each cell) without asking what they hold; only the family
-that reads ``data`` knows. Cells of two tables with the same columns can be put one after the other (``append``), and
-what no cell holds can be dropped (``drop_absent_values``), so that equal rows are equal bytes in a model file.
+Models select rows and columns of cells and hash them independently of their type; only the families read ``data``.
+Cells of two tables with the same columns can be concatenated (``append``), and unused values can be dropped
+(``drop_absent_values``), so that equal rows have equal bytes in a model file.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from priory.core.sharding import ColumnSubset
 from priory.core.typing import Array
 from priory.families.value_counts import CategoricalCells, drop_absent_labels, take_shown_values
 
-CellData = Array | ColumnSubset | CategoricalCells | AnyDocuments  # what families read
+CellData = Array | ColumnSubset | CategoricalCells | AnyDocuments  # the input of families
 
 
-ZERO_HASH = np.uint64(0x9E3779B97F4A7C15)  # what the bits of a number are crossed with, so that zero is not missing
+ZERO_HASH = np.uint64(0x9E3779B97F4A7C15)  # XORed with the bits of a number, so that 0.0 does not hash to 0 (missing)
 
 
-NO_DIGEST = bytes(8)  # of an empty document, which is missing
+NO_DIGEST = bytes(8)  # the hash of an empty document, which is missing
 
 
 class Cells(Protocol):
-    """Rows of one or more columns that hold the same kind of value."""
+    """Rows of one or more columns with the same kind of values."""
 
     @property
     def data(self) -> CellData:
-        """The cells as families read them."""
+        """The cells, in the type that families read."""
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -47,25 +47,25 @@ class Cells(Protocol):
         """The cells of some columns."""
 
     def view_columns(self, columns: Array) -> CellData:
-        """The data of some columns, copied no earlier than they are read."""
+        """The data of some columns, copied only when they are read."""
 
     def find_missing(self) -> Array:
-        """(rows, columns): which cells are missing."""
+        """Whether each cell is missing, (rows, columns)."""
 
     def rank_column(self, column: int) -> Array:
-        """(rows,): equal numbers for equal cells of one column, -inf where a cell is missing."""
+        """Numbers (rows,) that are equal for equal cells of one column; -inf for missing cells."""
 
     def hash_columns(self) -> Sequence[Array]:
-        """For each column a 64-bit number for every cell, the same on every machine; zero where it is missing."""
+        """64-bit hashes (rows,) for each column, the same on every machine; zero for missing cells."""
 
     def append(self, other: Self) -> Self:
-        """The rows of both."""
+        """Concatenate the rows of both."""
 
     def place_columns(self, other: Self, places: Array) -> Self:
-        """The same rows, with the columns at ``places`` those of other cells."""
+        """A copy with the columns at ``places`` replaced by other cells."""
 
     def drop_absent_values(self) -> Self:
-        """The same cells without values (or tokens) that none of them holds."""
+        """Drop values (or tokens) that no cell has."""
 
 
 @register_record("NumberCells", axes={"data": "rd"}, finite=False)
@@ -146,7 +146,7 @@ class LabelCells:
         columns = []
         for j, (own, others) in enumerate(zip(self.data.values, other.data.values, strict=True)):
             values = np.union1d(own, others) if len(own) and len(others) else (own if len(own) else others)
-            # the place of each value, and -1 at the end, where the code of a missing cell (-1) points
+            # the new code of each value; -1 at the end, because code -1 (missing) indexes the last element
             places = [np.append(np.searchsorted(values, part), -1) for part in (own, others)]
             codes = np.append(places[0][self.data.codes[:, j]], places[1][other.data.codes[:, j]])
             columns.append((codes, values))
@@ -214,7 +214,7 @@ class TextCells:
 
 
 def digest_bytes(content: bytes) -> bytes:
-    """Eight bytes that are a hash, the same on every machine."""
+    """An 8-byte hash, the same on every machine."""
     return blake2b(content, digest_size=8).digest()
 
 
@@ -224,7 +224,7 @@ def hash_bytes(content: bytes) -> int:
 
 
 def hash_value(value: object) -> int:
-    """A 64-bit hash of a label: equal numbers have the same, whatever their type, and no string has that of a number.
+    """64-bit hash of a label: equal numbers of different types have equal hashes, but 1 and "1" differ.
 
     >>> hash_value(1) == hash_value(1.0), hash_value(1) == hash_value("1")
     (True, False)
@@ -237,12 +237,12 @@ def hash_value(value: object) -> int:
 
 
 def hash_labels(codes: Array, values: Array) -> Array:
-    """(rows,): the hash of each cell's label, zero where it is missing."""
+    """Hash of each cell's label, (rows,); zero for missing cells."""
     codes, values = take_shown_values(codes, values)
-    # one hash for each value, and a last one where the code of a missing cell (-1) points
+    # a hash for each value; 0 at the end, because code -1 (missing) indexes the last element
     return np.array([*map(hash_value, values.tolist()), 0], np.uint64)[codes]
 
 
 def take_rows(blocks: Sequence[Cells], rows: Array | slice) -> list[Cells]:
-    """Some rows of every block."""
+    """Select rows of every block."""
     return [block.take_rows(rows) for block in blocks]

@@ -61,7 +61,7 @@ def resolve_class_prior(class_prior: ClassPrior, class_weight: ClassWeight | Non
 
 
 def check_class_prior(class_prior: ClassPrior, classes: Array) -> str | Array:
-    """The declared prior as "estimated", "uniform", or one probability for each class, in the order of ``classes``."""
+    """Validate a declared prior: "estimated", "uniform", or probabilities in the order of ``classes``."""
     if isinstance(class_prior, str):
         if class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {class_prior!r}; use 'estimated', 'uniform', or probabilities.")
@@ -75,9 +75,9 @@ def check_class_prior(class_prior: ClassPrior, classes: Array) -> str | Array:
 
 
 def check_class_probabilities(class_prior: ArrayLike, n_classes: int) -> Array:
-    """The probabilities as an array: one for each class, none negative, with the sum 1."""
+    """Validate probabilities: one for each class, non-negative, summing to 1."""
     prior = np.asarray(class_prior, dtype=float)
-    # the beginnings of these messages are those of scikit-learn
+    # these messages begin like scikit-learn's
     if prior.shape != (n_classes,):
         raise DataError(f"Number of priors must match number of classes: {prior.size} for {n_classes} classes.")
     if not (prior >= 0).all():
@@ -90,7 +90,7 @@ def check_class_probabilities(class_prior: ArrayLike, n_classes: int) -> Array:
 def log_class_prior(n: Array, class_prior: ResolvedPrior, rows_of_empty_class: float = 0.5) -> Array:
     """Log probability of each class before a row is read; ``n`` is the weight of the rows learned of each class.
 
-    A class without rows counts as half a row, or as ``rows_of_empty_class``.
+    A class without rows counts as ``rows_of_empty_class`` rows.
 
     >>> np.exp(log_class_prior(np.array([3.0, 1.0]), "estimated")).round(2).tolist()
     [0.75, 0.25]

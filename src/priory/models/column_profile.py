@@ -1,8 +1,8 @@
-"""What the schema of a column is decided by, as a record that adds: the profiles of parts make that of the whole table.
+"""Profiles of columns, which determine the schema and can be added: the profiles of parts sum to the whole table's.
 
-Whether strings are labels or a text depends on how many of them differ, and on their words. Of all distinct strings the
-profile keeps those with the smallest hashes: how often each occurs, and how many words it has. Up to
-`MAX_VALUES_KEPT` distinct strings it decides exactly as the whole table would; beyond that they are a fair sample.
+Whether strings are labels or texts depends on how many are distinct, and on their words. Of all distinct strings the
+profile keeps the ones with the smallest hashes, with their counts and numbers of words. Up to `MAX_VALUES_KEPT`
+distinct strings the decision is the same as from the whole table; beyond that it is based on a uniform sample.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def make_no_counts() -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ColumnProfile:
-    """The kind of a column, whether its numbers are all 0 or 1, and a fair sample of its distinct strings."""
+    """The kind of a column, whether its numbers are all 0 or 1, and a uniform sample of its distinct strings."""
 
     kind: ColumnKind = "empty"
     zone: str | None = None  # of moments that the column is a part of
     is_binary: bool = True
-    limit: int = NO_LIMIT  # the hashes of all values are below
+    limit: int = NO_LIMIT  # upper bound (exclusive) of the hashes
     hashes: Array = field(default_factory=make_no_hashes)  # (values,), sorted
-    times: Array = field(default_factory=make_no_counts)  # (values,): how often each occurs
-    words: Array = field(default_factory=make_no_counts)  # (values,): how many words each has
+    times: Array = field(default_factory=make_no_counts)  # (values,): number of occurrences
+    words: Array = field(default_factory=make_no_counts)  # (values,): number of words
 
     @classmethod
     def of(cls, table: Table, position: int) -> ColumnProfile:
@@ -70,19 +70,19 @@ class ColumnProfile:
         return ColumnProfile(kind, zone, self.is_binary and other.is_binary, limit, hashes, times, words)._trim()
 
     def _trim(self) -> ColumnProfile:
-        """The values below the limit, and at most `MAX_VALUES_KEPT` of them."""
+        """Keep the values below the limit, and at most `MAX_VALUES_KEPT` of them."""
         limit = min(self.limit, int(self.hashes[MAX_VALUES_KEPT])) if len(self.hashes) > MAX_VALUES_KEPT else self.limit
         n = int(np.searchsorted(self.hashes, np.uint64(limit)))
         return replace(self, limit=limit, hashes=self.hashes[:n], times=self.times[:n], words=self.words[:n])
 
     @property
     def is_prose(self) -> bool:
-        """Whether the strings are texts: most cells differ, and have three words or more on average."""
+        """Whether the strings are texts: most cells are distinct, with three words or more on average."""
         n_values = len(self.hashes)
         return 2 * n_values > int(self.times.sum()) and int(self.words.sum()) >= 3 * n_values
 
     def make_example(self) -> Column:
-        """A column of two cells that a schema takes for what the profile is of."""
+        """Make a column of two cells from which a schema infers the same kind and families."""
         if self.kind == "number":
             return Column("number", np.array([0.0, 1.0] if self.is_binary else [0.5, 0.5]), zone=self.zone)
         if self.kind == "label":

@@ -1,4 +1,4 @@
-"""One column of Python objects, or of a NumPy type, read by the types that its cells have."""
+"""Read one column from an array of Python objects or of a NumPy type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from priory.models.date_parts import read_date_objects, read_moments, split_date
 from priory.models.table import Column, check_exact_integer, check_exact_integers
 from priory.models.time_zones import Zones, choose_zone, convert_objects
 
-SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # of NumPy's dates that have a time of day
+SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # units of NumPy dates with a time of day
 
 
 def read_named_column(cells: Array, name: str, zones: Zones | None = None) -> dict[str, Column]:
@@ -40,12 +40,12 @@ def read_named_column(cells: Array, name: str, zones: Zones | None = None) -> di
 
 
 def convert_moment(cell: object) -> object:
-    """A NumPy date as Python's; anything else as it is."""
+    """Convert a NumPy date to a Python date; return other objects unchanged."""
     return cell.astype("datetime64[us]").item() if isinstance(cell, np.datetime64) else cell
 
 
 def read_array_column(cells: Array, name: str) -> Column:
-    """The column that some cells are."""
+    """Read cells as a column of numbers or labels."""
     if cells.dtype.kind in "biuf":
         check_exact_integers(cells[:, None], [name])
         return Column("number", cells.astype(float))
@@ -93,7 +93,7 @@ def _check_cell_kind(value: object, row: int, name: str) -> str:
 
 
 def make_date_error(name: str, held: str) -> KindError:
-    """The error for dates where there are no names to call their parts by, and for times of day and durations."""
+    """Return the error for dates in a table without column names, and for times of day and durations."""
     return KindError(
         f"column {name!r} holds dates or times ({held}); dates are learned from tables with names; turn others into a "
         "number, such as hours, or leave them out."

@@ -1,7 +1,7 @@
-"""The evidence ledger: why a row was given its class. The prior, one line for each column, and their sum.
+"""The evidence ledger explains a prediction: the prior, one line for each column, and their sum.
 
-Evidence is shown in decibans: 10 log10 of the odds ratio of two classes. 10 decibans make the odds ten times as large.
-It can also be shown in nats, in bits, or as probabilities and factors of the odds.
+Evidence is shown in decibans: 10 log10 of the odds ratio of two classes, so 10 decibans multiply the odds by ten. It
+can also be shown in nats, in bits, or as probabilities and factors of the odds.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LedgerLine:
-    """One entry: a name, the value found, and its log probability under each class."""
+    """One entry: a name, the value of the row, and its log probability under each class."""
 
     name: str
     value: object
     log_likelihood: tuple[float, ...]
-    spans: tuple[tuple[int, int], ...] = ()  # where a token stands in the text
+    spans: tuple[tuple[int, int], ...] = ()  # positions of a token in the text
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The explanation of one row: log probabilities for each class in ``prior`` and ``lines``, which sum to ``total``.
+    """The explanation of one row: log probabilities of each class in ``prior`` and ``lines``, which sum to ``total``.
 
-    The *weight of evidence* of a line is what it adds to the log odds of the most probable class against the second.
-    The prior is the class prior as it counts for the answer. If the model is tempered (each part has a weight, fitted
-    to rows left out), it is the class prior times its weight, and its name is "prior (tempered)".
+    The *weight of evidence* of a line is its contribution to the log odds of the most probable class against the
+    second. If the model is tempered (each part has a weight, fitted to held-out rows), the prior is the class prior
+    times its weight, and its name is "prior (tempered)".
     """
 
     classes: tuple[Label, ...]
     prior: LedgerLine
     lines: tuple[LedgerLine, ...]
     text: str | None = None
-    unit: str = "decibans"  # what it is shown in: decibans, nats, bits, or as probabilities and factors
-    corrections: tuple[str, ...] = ()  # of the model, by which it is not naive Bayes alone
-    smoothing: str = ""  # the virtual rows that the model has added to those learned, if they count beside these
+    unit: str = "decibans"  # of the output: decibans, nats, bits, or probability
+    corrections: tuple[str, ...] = ()  # names of the model's corrections to naive Bayes
+    smoothing: str = ""  # describes the virtual rows, if they are many compared to the learned rows
 
     def entries(self) -> tuple[LedgerLine, ...]:
         """The prior and all lines."""
@@ -63,7 +63,7 @@ class Ledger:
 
     @property
     def total(self) -> tuple[float, ...]:
-        """log p(c, x) for each class: the entries summed exactly, rounded once."""
+        """log p(c, x) for each class: the sum of the entries, correctly rounded."""
         return tuple(_sum_exactly(line.log_likelihood[c] for line in self.entries()) for c in range(len(self.classes)))
 
     def ranked(self) -> list[int]:
@@ -73,7 +73,7 @@ class Ledger:
 
     @property
     def no_evidence(self) -> bool:
-        """Whether the answer is the prior alone."""
+        """Whether the prediction is based on the prior alone."""
         return not any(any(line.log_likelihood) for line in self.lines)
 
     @property
@@ -135,7 +135,7 @@ class Ledger:
     def marked(
         self, for_class: Label | None = None, against: Label | None = None, max_characters: int | None = None
     ) -> str:
-        """The text as HTML: evidence for the most probable class and against it is marked, by classes of a style sheet.
+        """The text as HTML, with evidence for and against the most probable class marked by CSS classes.
 
         The text is cut after ``max_characters``.
         """
@@ -164,7 +164,7 @@ class Ledgers(Sequence[Ledger]):
         corrections: tuple[str, ...] = (),
         smoothing: str = "",
     ) -> Ledgers:
-        """One ledger a row; ``terms`` is (rows, classes, columns), ``cells`` the values shown."""
+        """Make a ledger for each row; ``terms`` is (rows, classes, columns), ``cells`` the displayed values."""
         prior = LedgerLine(prior_name, "", tuple(log_prior.tolist()))
         return cls(
             [
@@ -212,7 +212,7 @@ class Ledgers(Sequence[Ledger]):
         return "".join(ledger._repr_html_() for ledger in self._ledgers)
 
     def shapley_values(self) -> ShapleyValues:
-        """The evidence as Shapley values: exact, and their sum with the base value is the log-odds."""
+        """The evidence as exact Shapley values, which sum to the log-odds with the base value."""
         if not self._ledgers:
             raise DataError("there is no row to explain; give at least one.")
         first = self._ledgers[0]
@@ -220,7 +220,7 @@ class Ledgers(Sequence[Ledger]):
         return compute_shapley_values(first.classes, np.array(first.prior.log_likelihood), rows)
 
     def to_frame(self) -> pd.DataFrame:
-        """All entries in one data frame, with the number of the row they explain."""
+        """All entries in one data frame, with a column for the row number."""
         pd = import_pandas()
         frames = [ledger.to_frame().assign(row=row) for row, ledger in enumerate(self._ledgers)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
@@ -236,7 +236,7 @@ def _subtract_or_zero(a: float, b: float) -> float:
 
 
 def check_unit(unit: str) -> str:
-    """The unit of evidence, or an error that names those there are."""
+    """Return the unit of evidence, or raise an error that lists the valid ones."""
     if unit not in EVIDENCE_UNITS:
         raise DataError(f"unit is {unit!r}; use one of {', '.join(EVIDENCE_UNITS)}.")
     return unit

@@ -1,4 +1,4 @@
-"""Which family explains a column best, by evidence."""
+"""Choice of the family of each column, by evidence."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ EVIDENCE_TIE_TOLERANCE = 1e-6  # nats
 
 
 class FamilyChoice(NamedTuple):
-    """Columns of one block that one family explains best; ``inclusion`` is how far each matters, in an average."""
+    """Columns of one block and their best family; ``inclusion`` is the probability that each depends on the class."""
 
     block: int
-    positions: Array  # of the columns, within the block
+    positions: Array  # (columns,): within the block
     family: AnyFamily
     statistics: BlockRecord
     inclusion: Array | None = None
 
     def log_likelihood(self, x: CellData, estimate: str) -> Array:
-        """(rows, classes, columns): log p(x_j | c)."""
+        """log p(x_j | c), (rows, classes, columns)."""
         if self.inclusion is None:
             return self.family.log_likelihood(self.statistics, x, estimate)
         return averaged_terms(self.family, self.statistics, x, estimate, self.inclusion)
 
     def score(self, x: CellData, estimate: str) -> Array:
-        """(rows, classes): the log likelihoods summed over the columns."""
+        """Log-likelihoods summed over the columns, (rows, classes)."""
         if self.inclusion is None:
             return self.family.score(self.statistics, x, estimate)
         pooled = pool_records(self.statistics)
@@ -39,6 +39,6 @@ class FamilyChoice(NamedTuple):
 
 
 def argmax_evidence(evidence: Array) -> Array:
-    """The first of the best along the first axis: values that differ by rounding tie, and the simplest family wins."""
+    """Index of the best along the first axis; ties, up to rounding, go to the first (the simplest family)."""
     defined = np.nan_to_num(evidence, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
     return np.argmax(defined >= defined.max(axis=0) - EVIDENCE_TIE_TOLERANCE, axis=0)

@@ -1,4 +1,4 @@
-"""Data frames of pandas, polars and pyarrow as a `Table`."""
+"""Convert data frames of pandas, polars and pyarrow to a `Table`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIME_TYPES = (nw.Duration, nw.Time)
 
 
 def find_frame(X: object) -> nw.DataFrame[Any] | None:
-    """The input as a frame of narwhals; None if it is no data frame."""
+    """The input as a narwhals DataFrame; None if it is not a data frame."""
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise KindError("X is a lazy frame, whose rows are not there yet; call .collect() first.")
@@ -111,12 +111,13 @@ def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     import pyarrow as pa
 
     present = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
-    # without the missing cells, which pandas before version 3 would cast to the strings "None" and "nan"
+    # missing cells are dropped first, because pandas before version 3 casts them to the strings "None" and "nan"
     array = series.drop_nulls().cast(nw.String).to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     coded = array.dictionary_encode()
     values = make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
+    # Arrow numbers the values by first occurrence; renumber them in sorted order.
     order = np.argsort(values)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))

@@ -1,7 +1,7 @@
-"""Leave-one-out by subtraction: a row is judged by the model without it, ``total - row``, with no refit.
+"""Leave-one-out by subtraction: each row is scored by the model without it, ``total - row``, without refitting.
 
-Nothing new is computed here. A family whose record is arrays is asked about rows x columns cells at once: cell (i, j)
-holds the record of column j without row i. A family that counts values is asked once for each value of each class.
+Families whose statistics are arrays are evaluated on rows x columns at once: entry (i, j) is the statistics of column j
+without row i. Families that count values are evaluated once for each value of each class.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from priory.models.feature_averaging import averaged_terms, column_inclusion
 from priory.models.records import BlockRecord, take_columns
 from priory.models.schema import Candidate, ColumnBlock, family_with_prior, instantiate_family
 
-TermsFunction = Callable[[AnyFamily, BlockRecord, CellData], Array]  # the terms of a family for some rows
+# (family, statistics, cells) -> terms (rows, classes, columns)
+TermsFunction = Callable[[AnyFamily, BlockRecord, CellData], Array]
 
 
 def leave_out_block(
     block: ColumnBlock, records: Sequence[BlockRecord], cells: Cells, group: Array, estimate: str, average: bool
 ) -> Array:
-    """Terms (rows, classes, columns) of each row without itself; the family of each cell is chosen without it too."""
+    """Leave-one-out terms (rows, classes, columns); the family is chosen without the row as well."""
 
     def compute_terms(family: AnyFamily, record: BlockRecord, x: CellData) -> Array:
         if average:
@@ -43,6 +44,7 @@ def leave_out_block(
     ]
     best = argmax_evidence(np.array([evidence for evidence, _ in answers]))  # (rows, columns)
     terms = answers[0][1]
+    # terms of the candidate with the largest evidence, per row and column
     for k, (_, other) in enumerate(answers[1:], start=1):
         terms = np.where((best == k)[:, None], other, terms)
     return terms
@@ -51,19 +53,20 @@ def leave_out_block(
 def _leave_out_by_cell(
     candidate: Candidate, record: BlockRecord, cells: Cells, group: Array, compute_terms: TermsFunction
 ) -> tuple[Array, Array]:
-    """Evidence (rows, columns) and terms (rows, classes, columns) where the record is arrays (classes, columns)."""
+    """Evidence (rows, columns) and terms (rows, classes, columns), for statistics that are arrays."""
     assert not isinstance(record, tuple)
     x = np.asarray(cells.data, dtype=float)
     rows, classes = len(x), len(record.n)
     evidence, terms = np.full(x.shape, -np.inf), np.zeros((rows, classes, x.shape[1]))
-    # A column with two values the family cannot hold keeps one of them whichever row is left out.
+    # A column with two values outside the family's support keeps at least one of them without any row: skip it.
     outside = getattr(record, "outside", np.zeros(record.n.shape)).sum(axis=0)
     usable = np.flatnonzero(outside < 2)
     if not len(usable):
         return evidence, terms
-    for c in np.unique(group):  # the rows of one class at a time: all their cells are one row of that class
+    # One class at a time: all cells of its rows are laid out as columns of a single row of this class.
+    for c in np.unique(group):
         own = np.flatnonzero(group == c)
-        flat = x[np.ix_(own, usable)].reshape(1, -1)  # one row of rows x columns cells
+        flat = x[np.ix_(own, usable)].reshape(1, -1)  # (1, rows x columns)
         part = instantiate_family(candidate).observe(flat, np.array([c], dtype=np.int32), classes)
         left = take_columns(record, np.tile(usable, len(own))) - part
         family = family_with_prior(candidate, left)
@@ -81,11 +84,12 @@ def _leave_out_by_value(
     compute_terms: TermsFunction,
     closed_form: bool,
 ) -> tuple[Array, Array]:
-    """Evidence and terms where values are counted: rows of one class that hold the same value have the same answer."""
+    """Evidence and terms for counted values: rows of one class with the same value have the same result."""
     rows, classes = len(group), len(record[0].n)
     evidence, terms = np.empty((rows, len(record))), np.empty((rows, classes, len(record)))
     for j, counts in enumerate(record):
         column = cells.take_columns(np.array([j]))
+        # distinct pairs of value and class; ``back`` (rows,) is the pair of each row
         pairs = np.stack([column.rank_column(0), group.astype(float)])
         _, first, back = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
         distinct = column.take_rows(first)
@@ -103,7 +107,7 @@ def _leave_out_by_value(
 def _leave_out_in_closed_form(
     candidate: Candidate, counts: ValueCounts, column: Cells, group: Array
 ) -> LeaveOneOutResult | None:
-    """All values at once, where the family has a closed form; leaving out a missing cell changes nothing."""
+    """Compute all values at once if the family has a closed form; leaving out a missing cell changes nothing."""
     family_class: Any = candidate if isinstance(candidate, type) else type(candidate)
     declared = None if isinstance(candidate, type) else candidate
     present = ~column.find_missing()[:, 0]
@@ -122,7 +126,7 @@ def _leave_out_in_closed_form(
 def _leave_out_one_value(
     candidate: Candidate, counts: ValueCounts, cell: Cells, c: int, compute_terms: TermsFunction
 ) -> tuple[float, Array]:
-    """Evidence and terms (classes,) of one value of class number ``c``, by plain subtraction."""
+    """Evidence and terms (classes,) of one value of class number ``c``, by subtraction."""
     part = instantiate_family(candidate).observe(cell.data, np.array([c], dtype=np.int32), len(counts.n))
     left = (counts - part[0],)
     family = family_with_prior(candidate, left)

@@ -1,4 +1,4 @@
-"""A ledger for people to read: in decibans, nats or bits one column of weights, in probabilities one for each class."""
+"""Format ledgers: one column of weights in decibans, nats or bits, or a column of probabilities for each class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from priory.models.explanation import Ledger
 
 MAX_LEDGER_LINES = 20
-MAX_CLASSES_OF_A_LEDGER = 4  # that have a column of probabilities
+MAX_CLASSES_OF_A_LEDGER = 4  # with a column of probabilities
 DECIBANS_PER_NAT = 10 / math.log(10)
 UNITS_PER_NAT = {"decibans": DECIBANS_PER_NAT, "nats": 1.0, "bits": 1 / math.log(2)}
 UNIT_SYMBOLS = {"decibans": "dB", "nats": "nats", "bits": "bits"}
@@ -51,9 +51,9 @@ def format_ledger_html(ledger: Ledger) -> str:
 
 
 def tabulate_probabilities(ledger: Ledger) -> DisplayTable:
-    """P(c), P(value | c) of every line, their product and P(c | row); and the factor that each adds to the odds.
+    """Tabulate P(c), P(value | c) of every line, their product and P(c | row), and the factor of each on the odds.
 
-    Of many lines the strongest are shown one by one, and the others as their product.
+    If there are many lines, the strongest are shown individually and the others as their product.
     """
     shown = ledger.ranked()[:MAX_CLASSES_OF_A_LEDGER]
     title, _ = _list_weights(ledger)
@@ -77,7 +77,7 @@ def tabulate_probabilities(ledger: Ledger) -> DisplayTable:
 
 
 def format_value(value: object) -> str:
-    """A cell as text of bounded length, with control characters escaped.
+    """Format a cell as text of bounded length, with control characters escaped.
 
     >>> format_value("a\\x1b[31m"), format_value(None), format_value(2.0), format_value(0.123456789)
     ('a\\\\x1b[31m', 'missing', '2', '0.123457')
@@ -96,7 +96,7 @@ def format_winner_probability(ledger: Ledger) -> str:
 
 
 def find_widest(weights: Iterable[float]) -> float:
-    """The largest finite weight, by which the bars of all are scaled; 1 if there is none.
+    """The largest finite weight, which scales the bars; 1 if there is none.
 
     >>> find_widest([3.0, -4.0, math.inf])
     4.0
@@ -113,7 +113,7 @@ def mark_text(text: str, weight_of_span: Mapping[tuple[int, int], float], max_ch
     widest = max(map(abs, weight_of_span.values()), default=1.0) or 1.0
     shown, out, at = text[:max_characters], "", 0
     for (start, end), weight in sorted(weight_of_span.items()):
-        if at <= start and end <= len(shown):  # do not mark an n-gram inside another one twice
+        if at <= start and end <= len(shown):  # skip n-grams that overlap a marked span
             strength = 1.0 if math.isinf(weight) else abs(weight) / widest
             shade = math.ceil(SHADES * strength) or 1
             side = "for" if weight > 0 else "against"
@@ -123,7 +123,7 @@ def mark_text(text: str, weight_of_span: Mapping[tuple[int, int], float], max_ch
 
 
 def _list_weights(ledger: Ledger) -> tuple[str, list[tuple[str, str, float]]]:
-    """The title, and for each entry its name, its value and its weight, the largest first."""
+    """The title, and the name, value and weight of each entry: the prior, then the largest weights first."""
     ranked = ledger.ranked()
     scale = UNITS_PER_NAT.get(ledger.unit, 1.0)
     rival = f" against {ledger.classes[ranked[1]]}" if len(ranked) > 1 else ""
@@ -162,7 +162,7 @@ def _format_factors(
 
 
 def _format_exp(x: float) -> float | str:
-    """The exponential of a number; as a power of ten, if it is too large or too small for a float.
+    """Exponential of a number; formatted as a power of ten if it is too large or too small for a float.
 
     >>> _format_exp(0.0), _format_exp(-1000.0), _format_exp(-math.inf)
     (1.0, '1e-434', 0.0)
@@ -171,7 +171,7 @@ def _format_exp(x: float) -> float | str:
 
 
 def exp_or_infinity(x: float) -> float:
-    """The exponential of a number; infinite instead of an error if it is too large."""
+    """Exponential of a number; infinite instead of an OverflowError."""
     return math.exp(x) if x < MAX_LOG_OF_A_FLOAT else math.inf
 
 

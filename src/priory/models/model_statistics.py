@@ -1,4 +1,4 @@
-"""What a classifier has learned: the rows of each class, and a record for every part of the model."""
+"""Statistics of a classifier: the rows of each class, and a record for every part of the model."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class ModelStatistics(Statistics):
 
     classes: Array  # (classes,), sorted
     n: Array  # (classes,), the weight of the rows of each class
-    parts: tuple[Any, ...]  # of a table: parts[block][candidate] is a record
+    parts: tuple[Any, ...]  # for tables, parts[block][candidate] is a record
     sample: RowSample | None = None  # rows to derive corrections from
-    declared: Array = field(default_factory=make_no_labels)  # sorted: the classes that stay without rows
+    declared: Array = field(default_factory=make_no_labels)  # sorted: classes that remain even without rows
 
     def find_fault(self) -> str | None:
         if len(self.n) == 0 or not is_increasing(self.classes):
@@ -50,7 +50,7 @@ class ModelStatistics(Statistics):
         return None
 
     def align(self, other: ModelStatistics) -> tuple[ModelStatistics, ModelStatistics]:
-        """Both records over the classes of either."""
+        """Return both records over the union of their classes."""
         if not np.array_equal(self.declared, other.declared):
             return self.declare_classes(other.declared).align(other.declare_classes(self.declared))
         if np.array_equal(self.classes, other.classes):
@@ -68,7 +68,7 @@ class ModelStatistics(Statistics):
         return replace(wide, classes=classes)
 
     def declare_classes(self, labels: Array) -> ModelStatistics:
-        """The record in which these labels, and those declared before, are classes with or without rows."""
+        """Declare labels as classes, in addition to the ones declared before; they remain even without rows."""
         if not len(labels) or np.array_equal(labels, self.declared):
             return self
         classes = np.union1d(self.classes, labels)
@@ -76,7 +76,7 @@ class ModelStatistics(Statistics):
         return replace(wide, declared=np.union1d(self.declared, labels).astype(labels.dtype, copy=False))
 
     def drop_absent_classes(self) -> ModelStatistics:
-        """The record without the classes of which no row is left, unless they were declared."""
+        """Drop the classes without rows, unless they were declared."""
         if (self.n > 0).all():
             return self
         kept = np.flatnonzero((self.n > 0) | find_members(self.classes, self.declared))
@@ -84,7 +84,7 @@ class ModelStatistics(Statistics):
 
 
 def _can_hold(n: Array, sample: RowSample) -> bool:
-    """Whether the rows of a sample can be among ``n`` rows of each class."""
+    """Whether the sample has at most ``n`` rows of each class."""
     if sample.group.max(initial=0) >= len(n):
         return False
     kept = sample.n
@@ -92,7 +92,7 @@ def _can_hold(n: Array, sample: RowSample) -> bool:
 
 
 def _count_rows(record: Any) -> Array:
-    """The rows that a record has seen: (classes,) or (classes, columns)."""
+    """Number of rows in a record, (classes,) or (classes, columns), including values outside the family's support."""
     return np.asarray(record.n + getattr(record, "outside", 0.0))
 
 
@@ -107,7 +107,7 @@ def _flatten_parts(parts: tuple[Any, ...]) -> Iterator[object]:
 def observe_cells(
     schema: Schema, blocks: Sequence[Cells], classes: Array, group: Array, weight: Array | None
 ) -> ModelStatistics:
-    """The statistics of rows given as blocks of cells; ``group`` (rows,) is the class number of each row."""
+    """Statistics of rows given as blocks of cells; ``group`` (rows,) is the class number of each row."""
     group = np.ascontiguousarray(group, dtype=np.int32)
     n = np.bincount(group, weight, minlength=len(classes)).astype(float)
     parts = tuple(
@@ -120,13 +120,13 @@ def observe_cells(
 
 
 def make_empty_statistics(schema: Schema, classes: Array) -> ModelStatistics:
-    """The zero of the algebra: no rows learned."""
+    """The statistics of no rows, the zero of addition."""
     cells = [block.make_missing_cells(0) for block in schema.blocks]
     return observe_cells(schema, cells, classes, np.zeros(0, dtype=np.int32), None)
 
 
 def rearrange_blocks(statistics: ModelStatistics, old: Schema, new: Schema) -> ModelStatistics:
-    """The record of the same rows with the blocks of another schema; a column that only this one has is empty."""
+    """Rearrange statistics to the blocks of another schema; columns that only the new schema has are empty."""
     if [block.names for block in old.blocks] == [block.names for block in new.blocks]:
         return statistics
     parts = []

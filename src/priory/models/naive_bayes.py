@@ -2,8 +2,8 @@
 
     model = schema + statistics
 
-A `Model` is both, with the declared class prior and the way parameters are estimated. Everything it answers is a
-function of them: which family explains each column, how far each column matters, and the terms of the sum above.
+A `Model` holds both, with the declared class prior and the kind of parameter estimate. Everything else is a function of
+these: the family of each column, the probability that each column depends on the class, and the terms of the sum above.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from priory.models.records import find_filled, take_columns
 from priory.models.schema import Schema, family_with_prior, instantiate_family, matches_candidate
 
 MAX_ROWS_TO_LEAVE_ONE_OUT, MAX_CLASSES_TO_LEAVE_ONE_OUT = 50_000, 64
-MIN_SMOOTHING_SHARE = 0.05  # virtual rows of a value, beside the rows of the smallest class: fewer are not mentioned
+MIN_SMOOTHING_SHARE = 0.05  # virtual rows per value, relative to the smallest class: fewer are not reported
 LEAVE_ONE_OUT_CHUNK_CELLS = 1 << 20  # terms computed at a time: a few hundred megabytes
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Naive Bayes of a table: what was declared, and what was learned."""
+    """Naive Bayes for a table: declared parameters and learned statistics."""
 
     schema: Schema
     statistics: ModelStatistics
@@ -53,15 +53,14 @@ class Model:
 
     @property
     def n_parts(self) -> int:
-        """The number of columns: each adds one term to the log joint."""
+        """Number of columns; each is one term of the log joint."""
         return len(self.schema.names)
 
     @property
     def can_leave_one_out(self) -> bool:
-        """Whether rows are left out one by one.
+        """Whether to leave out rows one by one.
 
-        With many rows or classes, or texts that are not left out in closed form, a whole fold at a time is as fair, and
-        faster.
+        With many rows or classes, or texts without a closed form, leaving out whole folds is as unbiased, and faster.
         """
         texts = [block.text_family() for block in self.schema.blocks if block.kind == "text"]
         quick = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
@@ -69,32 +68,32 @@ class Model:
         return quick and bool(few)
 
     def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
-        """The statistics of rows, over the classes of this model."""
+        """Statistics of rows, over the classes of this model."""
         return observe_cells(self.schema, cells, self.classes, group, weight)
 
     @property
     def encoded_widths(self) -> list[int]:
-        """The number of columns of each block that corrections read as codes: not of texts."""
+        """Number of columns of each block that corrections encode; texts are not encoded."""
         return [0 if block.kind == "text" else len(block.names) for block in self.schema.blocks]
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """The model without rows that it has learned: ``total - part``."""
+        """The model without some learned rows: ``total - part``."""
         return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
 
     # -- the prior -----------------------------------------------------------------------------------------------
 
     def log_prior(self) -> Array:
-        """(classes,): log p(c), as declared."""
+        """The declared log p(c), (classes,)."""
         return log_class_prior(self.statistics.n, self.class_prior)
 
     def estimated_log_prior(self) -> Array:
-        """(classes,): log p(c), by the rows learned of each class."""
+        """log p(c) estimated from the learned rows, (classes,)."""
         return log_class_prior(self.statistics.n, "estimated")
 
     # -- the families --------------------------------------------------------------------------------------------
 
     def compute_evidence(self) -> list[list[tuple[AnyFamily, Array]]]:
-        """For each block, each candidate with its prior and its log evidence of every column."""
+        """For each block, the candidates with their priors and their log evidence (columns,)."""
         blocks = []
         for block, records in zip(self.schema.blocks, self.statistics.parts, strict=True):
             families = [family_with_prior(c, record) for c, record in zip(block.candidates, records, strict=True)]
@@ -102,7 +101,7 @@ class Model:
         return blocks
 
     def choices(self) -> list[FamilyChoice]:
-        """Every column with the family of the largest evidence: a function of the record, so it forgets with it."""
+        """The family with the largest evidence for every column, as a function of the statistics."""
         name, function = ("averaged", self._average_choices) if self.average else ("chosen", self._best_choices)
         return self._derive(name, function)
 
@@ -120,7 +119,7 @@ class Model:
         return choices
 
     def describe_smoothing(self) -> str:
-        """How many virtual rows of each value the record has chosen, if they count beside its rows; empty otherwise."""
+        """Describe the number of virtual rows per value, if it is large compared to the learned rows; otherwise ""."""
         n = self.statistics.n
         least = MIN_SMOOTHING_SHARE * n[n > 0].min(initial=np.inf)
         if self.estimate == "ml" or least > DIRICHLET_ALPHA_GRID.max():
@@ -128,7 +127,7 @@ class Model:
         found = [
             choice.family.count_virtual_rows(j) or 0.0
             for choice in self.choices()
-            if isinstance(self.schema.blocks[choice.block].candidates[0], type)  # otherwise they were declared
+            if isinstance(self.schema.blocks[choice.block].candidates[0], type)  # an instance has declared virtual rows
             for j in range(len(choice.positions))
         ]
         if max(found, default=0.0) < least:
@@ -137,14 +136,14 @@ class Model:
         return f"{' to '.join(f'{number:g}' for number in numbers)} virtual rows of each value"
 
     def _make_choice(self, b: int, k: int, positions: Array) -> FamilyChoice:
-        """Some columns of block ``b``, explained by its candidate ``k``."""
+        """Choose candidate ``k`` for some columns of block ``b``."""
         record = take_columns(self.statistics.parts[b][k], positions)
         return FamilyChoice(b, positions, family_with_prior(self.schema.blocks[b].candidates[k], record), record)
 
     def _average_choices(self) -> list[FamilyChoice]:
-        """Columns that surely matter as they are; those that may, with the probability that they do; no others.
+        """Choices for averaging: certain columns as they are, uncertain ones with their inclusion probability.
 
-        Each token of a text is a feature of its own: a text is averaged over all sets of its tokens.
+        Each token of a text is a feature: texts are averaged over all sets of tokens.
         """
         choices = []
         for whole in self._derive("chosen", self._best_choices):
@@ -164,16 +163,16 @@ class Model:
         return choices
 
     def find_filled_columns(self) -> set[str]:
-        """The columns of which at least one cell was learned."""
+        """The columns with at least one learned cell."""
         names: set[str] = set()
         for block, (record, *_) in zip(self.schema.blocks, self.statistics.parts, strict=True):
             names.update(name for name, filled in zip(block.names, find_filled(record), strict=True) if filled)
         return names
 
-    # -- how far columns matter ----------------------------------------------------------------------------------
+    # -- inclusion of columns ------------------------------------------------------------------------------------
 
     def inclusion_probability(self) -> dict[str, float]:
-        """For each column the probability that it depends on the class; zero for an empty column.
+        """Probability that each column depends on the class; zero for an empty column.
 
         A text depends on the class if any of its tokens does.
         """
@@ -188,23 +187,23 @@ class Model:
         return found
 
     def token_inclusion(self) -> dict[str, dict[str, float]]:
-        """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
+        """Probability that each token depends on the class, for each column of texts."""
         return {
             self.schema.blocks[b].names[0]: family.inclusion_probability(record)
             for family, record, b in self._list_texts()
         }
 
-    # -- answers -------------------------------------------------------------------------------------------------
+    # -- scores --------------------------------------------------------------------------------------------------
 
     def log_joint(self, cells: Sequence[Cells]) -> Array:
-        """(rows, classes): log p(c, x), up to a term that all classes of a row share."""
+        """log p(c, x) up to a constant for each row, (rows, classes)."""
         joint = np.repeat(self.log_prior()[None], len(cells[0]), axis=0)
         for choice in self.choices():
             joint += choice.score(cells[choice.block].view_columns(choice.positions), self.estimate)
         return joint
 
     def log_likelihood_terms(self, cells: Sequence[Cells]) -> Array:
-        """(rows, classes, columns): log p(x_j | c), the columns in the order of the schema."""
+        """log p(x_j | c), (rows, classes, columns), with the columns in the order of the schema."""
         terms = np.zeros((len(cells[0]), len(self.classes), len(self.schema.names)))
         places = self.schema.find_places()
         for choice in self.choices():
@@ -214,12 +213,12 @@ class Model:
         return terms
 
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
-        """What the class prior and every column say about each row."""
+        """Log-likelihood of the class prior and every column, per row and class."""
         return self._make_evidence_terms(self.log_likelihood_terms(cells), cells)
 
     def _make_evidence_terms(self, terms: Array, cells: Sequence[Cells]) -> EvidenceTerms:
-        """Terms (rows, classes, columns) with the estimated class prior before them, and the length of each text."""
-        # The prior of all rows, also where a row is left out: one row less of its own class would give the class away.
+        """Prepend the estimated class prior to terms (rows, classes, columns), and add the lengths of texts."""
+        # The prior includes all rows, even if a row is left out: one row less in its own class would reveal the class.
         prior = np.repeat(self.estimated_log_prior()[None], len(terms), axis=0)
         lengths = np.ones((len(terms), 1 + terms.shape[2]))  # (rows, 1 + columns)
         for places, x in zip(self.schema.find_places(), cells, strict=False):
@@ -228,11 +227,11 @@ class Model:
         return EvidenceTerms(np.concatenate([prior[:, :, None], terms], axis=2), lengths)
 
     def find_parts(self) -> list[Array]:
-        """For each block where its columns stand among the parts of the evidence."""
+        """Positions of each block's columns among the parts of the evidence."""
         return self.schema.find_places()
 
     def take_texts(self) -> tuple[Model, list[int]]:
-        """The model of the columns of texts alone, and the blocks that they are."""
+        """The model of the text columns alone, and the indices of their blocks."""
         blocks = [b for b, block in enumerate(self.schema.blocks) if block.kind == "text"]
         chosen = tuple(self.schema.blocks[b] for b in blocks)
         schema = Schema(tuple(name for block in chosen for name in block.names), chosen)
@@ -240,7 +239,7 @@ class Model:
         return replace(self, schema=schema, statistics=statistics), blocks
 
     def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
-        """The values of a column that were learned, and counts (classes, values); None where none were counted."""
+        """The learned values of a column and their counts (classes, values); None if values are not counted."""
         for candidate, record in zip(self.schema.blocks[block].candidates, self.statistics.parts[block], strict=True):
             counted = instantiate_family(candidate).value_counts(record)
             if counted is not None:
@@ -248,11 +247,11 @@ class Model:
         return None
 
     def choose_token_features(self) -> tuple[TokenFeatures, ...]:
-        """For each column of texts the tokens that can have a weight of their own."""
+        """For each column of texts, the tokens that corrections may have weights for."""
         return tuple(family.choose_features(record) for family, record, _ in self._list_texts())
 
     def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
-        """For each column of texts its documents as sparse rows of these tokens."""
+        """Encode the documents of each column of texts as sparse rows over these tokens."""
         texts = [(family, cells[b]) for family, _, b in self._list_texts()]
         return [
             family.encode_features(chosen, x.data)
@@ -261,14 +260,14 @@ class Model:
         ]
 
     def _list_texts(self) -> list[tuple[Text, TextStatistics, int]]:
-        """The family, the record and the block of each column of texts."""
+        """Family, statistics and block index of each column of texts."""
         blocks = enumerate(zip(self.schema.blocks, self.statistics.parts, strict=True))
         return [(block.text_family(), records[0], b) for b, (block, records) in blocks if block.kind == "text"]
 
-    # -- answers for rows that were learned ----------------------------------------------------------------------
+    # -- leave-one-out scores of learned rows --------------------------------------------------------------------
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
-        """(rows, classes): log p(c, x) of each row, from the model that has not learned it (rows of weight one)."""
+        """Leave-one-out log p(c, x), (rows, classes): each row (of weight one) is scored by the model without it."""
         joint = self.leave_one_out_prior(group)
         step = max(1, LEAVE_ONE_OUT_CHUNK_CELLS // (len(self.schema.names) * len(self.classes)))
         for start in range(0, len(group), step):
@@ -277,14 +276,14 @@ class Model:
         return joint
 
     def leave_one_out_prior(self, group: Array) -> Array:
-        """(rows, classes): log p(c), with one row less of each row's own class."""
+        """log p(c) with one row less in each row's own class, (rows, classes)."""
         own, place = np.unique(group, return_inverse=True)
         counts = np.repeat(self.statistics.n[None], len(own), axis=0)  # (classes of the rows, classes)
         counts[np.arange(len(own)), own] -= 1
         return np.stack([log_class_prior(n, self.class_prior) for n in counts])[place]
 
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
-        """(rows, classes, columns): log p(x_j | c), from the model that has not learned the row."""
+        """Leave-one-out log p(x_j | c), (rows, classes, columns)."""
         terms = np.zeros((len(group), len(self.classes), len(self.schema.names)))
         blocks = zip(self.schema.blocks, self.schema.find_places(), self.statistics.parts, cells, strict=False)
         for block, places, records, x in blocks:
@@ -297,5 +296,5 @@ class Model:
         return terms
 
     def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
-        """What the class prior and every column say about each row, from the model that has not learned it."""
+        """Leave-one-out `evidence_terms`: each row is scored by the model without it."""
         return self._make_evidence_terms(self.leave_one_out_terms(cells, group), cells)

@@ -1,4 +1,4 @@
-"""A fair sample of rows that changes row by row: what `RowSample` is after each of them, without making a new one."""
+"""A mutable `RowSample`, updated row by row."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from priory.models.row_sample import RowSample
 
 
 class OpenSample(Generic[RowT]):
-    """The weights of the kept rows by their hashes, and the rows that are not in the sample it was opened from."""
+    """Weights of the kept rows by their hashes, and the rows added since the sample was opened."""
 
     def __init__(self, sample: RowSample) -> None:
         self.closed = sample
         self.memory, self.limit = sample.memory, sample.limit
         self.weights: dict[int, float] = dict(zip(sample.hashes.tolist(), sample.weight.tolist(), strict=True))
-        self.new_rows: dict[int, tuple[RowT, int]] = {}  # and the class of each
-        self._descending = [-h for h in self.weights]  # a heap: the largest hash first; some may be gone
+        self.new_rows: dict[int, tuple[RowT, int]] = {}  # hash -> (row, class)
+        self._descending = [-h for h in self.weights]  # a heap, largest hash first; it may contain removed hashes
         heapify(self._descending)
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class OpenSample(Generic[RowT]):
         return row_hash in self.weights
 
     def add(self, row_hash: int, row: RowT, group: int) -> int:
-        """Learn a row; the number of kept rows that came or went."""
+        """Add a row; return the number of kept rows that were added or removed."""
         if row_hash >= self.limit:
             return 0
         if row_hash in self.weights:
@@ -56,12 +56,12 @@ class OpenSample(Generic[RowT]):
         return largest
 
     def can_remove(self, row_hash: int) -> bool:
-        """Whether a row can have been learned: if it would be kept, it is."""
+        """Whether a row may have been learned: it is in the sample, or its hash is beyond the limit."""
         weight = self.weights.get(row_hash, 0.0)
         return row_hash >= self.limit or weight - 1.0 >= -ROUNDING_TOLERANCE * weight
 
     def remove(self, row_hash: int) -> int:
-        """Forget a row; the number of kept rows that went."""
+        """Remove a row; return the number of kept rows that were removed."""
         if row_hash >= self.limit:
             return 0
         weight = self.weights[row_hash]
@@ -73,7 +73,7 @@ class OpenSample(Generic[RowT]):
         return 1
 
     def close(self, sample_rows: Callable[[Sequence[RowT], Array, int], RowSample]) -> RowSample:
-        """The sample as it is now; ``sample_rows(rows, group, memory)`` makes a sample of rows."""
+        """Return the current sample as a `RowSample`; ``sample_rows(rows, group, memory)`` makes a sample of rows."""
         before = self.closed
         kept = np.flatnonzero([h in self.weights and h not in self.new_rows for h in before.hashes.tolist()])
         total = before if len(kept) == len(before) else before.take(kept)

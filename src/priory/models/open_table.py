@@ -1,7 +1,7 @@
-"""A model of a table opened for single rows, which are dicts of column to cell.
+"""A mutable model of a table for single rows, which are dicts from column to cell.
 
-Rows are kept as tuples of cells, in the order of the blocks of the schema. What families say of a cell is computed from
-counts that change row by row (`priory.families.open_columns`); it is needed only where corrections do not answer.
+Rows are stored as tuples of cells, in the order of the blocks of the schema. Log-likelihoods of cells are computed from
+counts that change row by row (`priory.families.open_columns`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from priory.models.row_sample import hash_column_name
 from priory.models.schema import ColumnBlock, instantiate_family
 from priory.models.table import MAX_EXACT_INTEGER
 
-MAX_LABEL_HASHES = 100_000  # hashes of labels that are remembered
+MAX_LABEL_HASHES = 100_000  # size of the cache of label hashes
 BYTES_PER_CELL = 80
 
 SingleCell = float | str | None  # NaN is a missing number, None a missing label, "" a missing text
@@ -42,33 +42,33 @@ class OpenText:
     """A column of texts."""
 
     counts: OpenCounts
-    n: Array  # (classes,): the texts of each class
+    n: Array  # (classes,): number of texts of each class
     position: int  # among the cells of a row
     part: int  # among the parts of the evidence
 
     def log_likelihood(self, row: SingleRow) -> Array:
-        """(classes,): what a text says; nothing if it is missing."""
+        """log p(text | class), (classes,); zero if the text is missing."""
         text = row[self.position]
         assert isinstance(text, str)
         return self.counts.log_likelihood(text, self.n) if text else np.zeros(len(self.n))
 
 
 class OpenTable:
-    """A `Model` that learns, forgets and answers row by row.
+    """A `Model` that learns, forgets and scores row by row.
 
-    ``new_columns`` is what happens to columns that are not in the schema, and ``missing_is_error`` to missing cells.
+    ``new_columns`` controls columns that are not in the schema, and ``missing_is_error`` missing cells.
     """
 
     def __init__(self, model: Model, new_columns: str, missing_is_error: bool) -> None:
         self.schema, self.blocks, self.known_names = model.schema, model.schema.blocks, frozenset(model.schema.names)
         self.new_columns, self.missing_is_error = new_columns, missing_is_error
         self.columns = [(name, block.kind) for block in self.blocks for name in block.names]
-        self.parts = 1 + np.concatenate(model.schema.find_places())  # of each column, among those of the evidence
+        self.parts = 1 + np.concatenate(model.schema.find_places())  # (columns,): the part of each column
         self.prior = OpenPrior(model.statistics.n, model.class_prior)
         self.texts = list(_open_texts(model))
-        self.families: list[tuple[list[int], OpenColumns]] | None = None  # and where their cells are
-        self.rows_left = 0.0  # how many rows may come before families are chosen again
-        self._hashes: dict[tuple[int, str], int] = {}  # of labels
+        self.families: list[tuple[list[int], OpenColumns]] | None = None  # positions of their cells, and the columns
+        self.rows_left = 0.0  # number of rows until families are chosen again
+        self._hashes: dict[tuple[int, str], int] = {}  # cache of label hashes
         self._numbers = [j for j, (_, kind) in enumerate(self.columns) if kind == "number"]
         self._others = [(j, kind) for j, (_, kind) in enumerate(self.columns) if kind != "number"]
         self._keys = [
@@ -82,9 +82,9 @@ class OpenTable:
 
     @staticmethod
     def can_open(model: Model) -> bool:
-        """Whether a row costs no more than what it is: all labels are strings, and texts are counted by words.
+        """Whether the cost of a row depends only on the row: labels are strings, and texts are counted by words.
 
-        Values with declared shares of a prior are left to the record, which refuses others.
+        Families with declared prior shares of values are excluded, because they reject other values.
         """
         for block, records in zip(model.schema.blocks, model.statistics.parts, strict=True):
             if not all(instantiate_family(candidate).accepts_new_values for candidate in block.candidates):
@@ -100,7 +100,7 @@ class OpenTable:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def read_row(self, x: object, learns: bool) -> SingleRow | None:
-        """A dict as a row; None if a column is new, or a cell is not of the kind of its column."""
+        """Convert a dict to a row; None if a column is new, or a cell is not of the column's kind."""
         if not isinstance(x, Mapping):
             return None
         cells: list[SingleCell] = []
@@ -123,7 +123,7 @@ class OpenTable:
         return tuple(cells)
 
     def _ignores_other_columns(self, x: Mapping[object, object], learns: bool) -> bool:
-        """Whether the columns of a row that the model does not know say nothing."""
+        """Whether columns that the model does not know can be ignored."""
         known = {name for name, _ in self.columns}
         return not learns or self.new_columns == "ignore" or all(x[name] is None for name in x.keys() - known)
 
@@ -142,7 +142,7 @@ class OpenTable:
         return total & WORD_MASK
 
     def _hash_string(self, column: int, value: str, kind: str) -> int:
-        """What a label or a text adds to the hash of its row."""
+        """The contribution of a label or a text to the hash of its row."""
         if kind == "text":
             return scramble_number(hash_bytes(value.encode()) ^ self._keys[column])
         known = self._hashes.get((column, value))
@@ -182,7 +182,7 @@ class OpenTable:
                 text.n[group] -= 1
         self._count(row, group, -1.0)
         if not is_new:
-            self.families = None  # they were chosen by rows of which this was one
+            self.families = None  # they were chosen from rows that included this one
         return True
 
     def _count(self, row: SingleRow, group: int, rows: float) -> None:
@@ -193,19 +193,19 @@ class OpenTable:
             if not all(fit) or self.rows_left < 0:
                 self.families = None
 
-    # -- answering -----------------------------------------------------------------------------------------------
+    # -- scoring -------------------------------------------------------------------------------------------------
 
     @property
     def needs_record(self) -> bool:
-        """Whether families have to be chosen before ``log_joint``."""
+        """Whether families must be chosen before ``log_joint``."""
         return self.families is None
 
     def follow_record(self, model: Model, share: float) -> None:
-        """Choose families by a record that has all rows, for as long as the share of rows that come or go is small."""
+        """Choose families from the statistics of all rows, until more than ``share`` of the rows have changed."""
         self.families, self.rows_left = self._open_families(model), share * float(self.n.sum())
 
     def _open_families(self, model: Model) -> list[tuple[list[int], OpenColumns]]:
-        """The columns of each family, where their cells are; nothing if the model averages or uses a point estimate."""
+        """Mutable columns of each family with the positions of their cells; empty with averaging or point estimates."""
         if model.estimate != "predictive" or model.average:
             return []
         starts = np.cumsum([0, *(len(block.names) for block in self.blocks)])
@@ -248,7 +248,7 @@ class OpenTable:
         return RowEvidence(np.array([0, *(1 + text.part for text in self.texts)]), values, lengths)
 
     def column_evidence(self, row: SingleRow) -> RowEvidence | None:
-        """What the class prior, the texts and every column say about a row; None if that is for the record to say."""
+        """Log-likelihood of the class prior, the texts and every column; None if the full statistics are needed."""
         if not self.families and len(self.texts) < len(self.columns):
             return None
         found = self.evidence(row)
@@ -275,7 +275,7 @@ _UNREADABLE = object()
 
 
 def _read_cell(value: object, kind: str) -> object:
-    """A cell as a row keeps it; `_UNREADABLE` where its kind is another, or it has to be looked at more closely."""
+    """Convert a cell; `_UNREADABLE` if it is of another kind, or needs further checks."""
     if isinstance(value, np.generic):
         value = value.item()
     if kind == "number":

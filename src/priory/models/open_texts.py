@@ -1,4 +1,4 @@
-"""A model of documents opened for single texts."""
+"""A mutable model of documents, for single texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOTH_PARTS = np.arange(2)  # the class prior, and the text
 
 
 class OpenTexts:
-    """A `DocumentModel` that learns, forgets and answers text by text."""
+    """A `DocumentModel` that learns, forgets and scores text by text."""
 
     def __init__(self, model: DocumentModel) -> None:
         self.prior = OpenPrior(model.statistics.n, model.class_prior, model.text.uses_class_prior)
@@ -33,11 +33,11 @@ class OpenTexts:
 
     @staticmethod
     def can_open(model: DocumentModel) -> bool:
-        """Whether a text costs no more than what it is."""
+        """Whether the cost of a text depends only on the text."""
         return OpenCounts.can_open(model.text, model.records)
 
     def read_row(self, x: object, learns: bool) -> Document | None:
-        """A text that can be read; anything else is left to the model."""
+        """Return a valid text; None for anything else, which is left to the original model."""
         if isinstance(x, str):
             try:
                 x.encode()
@@ -74,9 +74,9 @@ class OpenTexts:
         return False
 
     def follow_record(self, model: DocumentModel, share: float) -> None:
-        """Nothing is derived from all texts together."""
+        """Do nothing: no choice depends on all texts."""
 
-    # -- answering -----------------------------------------------------------------------------------------------
+    # -- scoring -------------------------------------------------------------------------------------------------
 
     def log_joint(self, row: Document) -> Array:
         return self.counts.log_likelihood(row, self.n) + self.log_prior()

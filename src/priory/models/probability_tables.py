@@ -1,7 +1,7 @@
-"""The tables a teacher writes on the board: P(class), and for every column P(value | class) with how it is estimated.
+"""Probability tables as in a textbook: P(class), and P(value | class) for every column with its formula.
 
-A cell reads ``(3+1)/(5+3) = 0.5``: three rows of five, with one virtual example of each of three values. And how many
-numbers there are to estimate, with the naive assumption and without it.
+A cell reads ``(3+1)/(5+3) = 0.5``: three of five rows, with one virtual example of each of three values. Also counts
+the parameters of a model, with and without the naive assumption.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from priory.models.naive_bayes import Model
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_LOG2_CELLS = 1000  # 2 to the power of it is still a float
-MAX_TABLE_CLASSES = 12  # that have a column of their own in the text; the data frame has all
-MAX_TABLE_ROWS = 60  # values of one column in the text; the data frame has all
+MAX_LOG2_CELLS = 1000  # 2 ** 1000 is still a float
+MAX_TABLE_CLASSES = 12  # columns in the printed table; the data frame has all
+MAX_TABLE_ROWS = 60  # values of one column in the printed table; the data frame has all
 TITLES_OF_WORDS = {
     "poisson": "occurrences of a word in a document of the class, poisson",
     "complement": "1 / P(word | all other classes), complement",
@@ -32,7 +32,7 @@ TITLES_OF_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """One number of a table: of a value, or of a parameter, in a class."""
+    """One number of a table: the estimate for a value, or of a parameter, in a class."""
 
     column: str
     value: object
@@ -47,7 +47,7 @@ class TableEntry:
 class ProbabilityTables(Mapping[str, DisplayTable]):
     """P(class) as ``class_prior``, and the table of every column by its name.
 
-    ``print`` shows them all, a notebook shows them as HTML, and ``to_frame`` has every number in a row of its own.
+    ``print`` shows all of them, notebooks show HTML, and ``to_frame`` has one row for each number.
     """
 
     class_prior: DisplayTable
@@ -80,7 +80,7 @@ class ProbabilityTables(Mapping[str, DisplayTable]):
         return "".join(table.to_html() for table in shown)
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """The same as `to_frame`, as dictionaries."""
+        """The rows of `to_frame` as dictionaries."""
         return [asdict(one) for one in self.estimates]
 
     def to_frame(self) -> pd.DataFrame:
@@ -92,7 +92,7 @@ class ProbabilityTables(Mapping[str, DisplayTable]):
 
 
 def tabulate_model(model: Model) -> ProbabilityTables:
-    """The tables of naive Bayes of a table."""
+    """The probability tables of a model of a table."""
     found: dict[str, list[TableEntry]] = {name: [] for name in model.schema.names}
     titles: dict[str, str] = {}
     for choice in model.choices():
@@ -108,7 +108,7 @@ def tabulate_model(model: Model) -> ProbabilityTables:
 def tabulate_texts(
     text: TextModel, records: TextRecords, classes: Array, n: Array, class_prior: Array, name: str = "text"
 ) -> ProbabilityTables:
-    """The tables of naive Bayes of texts, with the words that distinguish the classes most."""
+    """The probability tables of a model of texts, with the words that differ most between classes."""
     words = text.find_distinctive_words(records)
     table, estimates = tabulate_words(text, records, classes, words, name)
     prior, shares = tabulate_class_prior(classes, n, class_prior)
@@ -157,7 +157,7 @@ def _list_entries(name: str, table: EstimateTable, classes: Array) -> list[Table
 
 
 def _format_formula(count: float, n: float, virtual: float, all_virtual: float, p: float) -> str:
-    """How a share came about, if that is how it did.
+    """Format an estimate with its formula, or alone if the formula does not give this value.
 
     >>> _format_formula(3, 5, 1, 3, 0.5), _format_formula(3, 5, 0, 0, 0.6), _format_formula(3, 5, 0, 0, 0.5)
     ('(3+1)/(5+3) = 0.5', '3/5 = 0.6', '0.5')
@@ -170,7 +170,7 @@ def _format_formula(count: float, n: float, virtual: float, all_virtual: float, 
 
 
 def _lay_out(title: str, name: str, estimates: Sequence[TableEntry], classes: Array) -> DisplayTable:
-    """A row for each value, a column for each class."""
+    """Arrange estimates in a table with a row for each value and a column for each class."""
     labels = classes.tolist()
     values = [one.value for one in estimates[:: len(labels)]]
     cells = [one.formula for one in estimates]
@@ -192,9 +192,9 @@ def _lay_out(title: str, name: str, estimates: Sequence[TableEntry], classes: Ar
 
 @dataclass(frozen=True)
 class ParameterCount:
-    """The number of parameters of a model.
+    """Number of parameters of a model, with (``naive``) and without (``full``) the naive assumption.
 
-    ``full`` is infinite if it is too large for a float, and None if a family has no joint distribution to speak of.
+    ``full`` is infinite if it is too large for a float, and None if a family does not define a joint distribution.
     """
 
     naive: int
@@ -206,10 +206,10 @@ class ParameterCount:
 
 
 def count_parameters(n_classes: int, naive: int, log2_outcomes: float | None, n_numbers: int = 0) -> ParameterCount:
-    """The parameters of a model whose columns have ``naive`` of them in each class.
+    """Count the parameters of a model whose columns have ``naive`` parameters in each class.
 
-    One more of each class is P(class). Without the assumption, every combination of values has a probability, and
-    ``n_numbers`` Gaussian columns a mean vector and a covariance matrix in each of them.
+    P(class) is one more for each class. Without the naive assumption, every combination of values has a probability,
+    and for each combination ``n_numbers`` Gaussian columns have a mean vector and a covariance matrix.
 
     >>> print(count_parameters(2, 6, float(np.log2(3 * 3 * 2 * 2))))  # PlayTennis
     14 naive, 72 without the naive assumption
@@ -225,7 +225,7 @@ def count_parameters(n_classes: int, naive: int, log2_outcomes: float | None, n_
 
 
 def count_model_parameters(model: Model) -> ParameterCount:
-    """The parameters of naive Bayes of a table."""
+    """Count the parameters of a model of a table."""
     naive, log2_outcomes, n_numbers = 0, 0.0, 0
     has_joint = True
     for choice in model.choices():

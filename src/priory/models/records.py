@@ -1,4 +1,4 @@
-"""The record of one candidate of a block: one record of all columns, or a tuple with one record for each column."""
+"""The statistics of one candidate of a block: one record for all columns, or a tuple with one for each column."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ BlockRecord = Statistics | tuple[ValueCounts, ...]
 
 
 def take_columns(record: BlockRecord, columns: Array) -> BlockRecord:
-    """The record of some columns of the block."""
+    """Select columns of the block."""
     return tuple(record[int(j)] for j in columns) if isinstance(record, tuple) else record.take_columns(columns)
 
 
 def place_columns(record: BlockRecord, other: BlockRecord, places: Array) -> BlockRecord:
-    """The record of a block, with the columns at ``places`` those of another record of the same family."""
+    """Replace the columns at ``places`` by the columns of another record of the same family."""
     if not isinstance(record, tuple):
         assert not isinstance(other, tuple)
         return record.place_columns(other, places)
@@ -29,12 +29,12 @@ def place_columns(record: BlockRecord, other: BlockRecord, places: Array) -> Blo
 
 
 def pool_records(record: BlockRecord) -> BlockRecord:
-    """The record with all classes pooled into one."""
+    """Pool all classes into one."""
     return tuple(counts.pool_classes() for counts in record) if isinstance(record, tuple) else record.pool_classes()
 
 
 def find_filled(record: BlockRecord) -> Array:
-    """(columns,): whether at least one cell of each column was learned."""
+    """Whether each column has at least one learned cell, (columns,)."""
     if isinstance(record, tuple):
         return np.array([len(counts.values) > 0 for counts in record], dtype=bool)
     return record.find_filled_columns()

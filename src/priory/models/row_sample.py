@@ -1,11 +1,11 @@
-"""A fair sample of the rows that a model has learned, which adds and subtracts as counts do.
+"""A uniform sample of the learned rows, which can be added and subtracted like counts.
 
-Of all distinct rows (cells and class) it keeps the ``memory`` ones with the smallest hash of their content, each with
-its weight. Which rows these are does not depend on order or batches: the sample of a union is the smallest of both
-samples, and a forgotten row leaves it. Rows whose hash is ``limit`` or more were not kept; while nothing was dropped
-(``is_complete``) the sample is the data.
+Of all distinct rows (cells and class) it keeps the ``memory`` rows with the smallest content hashes, each with its
+weight. The choice does not depend on order or batches: the sample of a union consists of the smallest hashes of both
+samples, and a forgotten row is removed. Rows with a hash of ``limit`` or more were not kept; while no row was dropped
+(``is_complete``) the sample is the whole data.
 
-The corrections of a model are a function of this sample and of the statistics, so they need no rows from anybody.
+The corrections of a model are a function of this sample and of the statistics, so they can be derived without the data.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from priory.errors import NotLearnedError
 from priory.models.cells import Cells, hash_bytes, hash_value, take_rows
 
 DEFAULT_MEMORY = 5000  # rows that are kept
-MEMORY_OF_TEXTS = 20_000  # texts that are kept where they are refined as far as it helps
-MEMORY_TO_REFINE = 50_000  # rows that are kept where a refinement was asked for
+MEMORY_OF_TEXTS = 20_000  # texts that are kept with refine="auto"
+MEMORY_TO_REFINE = 50_000  # rows that are kept with refine=True
 NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
-TEXT_COLUMN_NAMES = ("text",)  # the column of a model of texts, as hashes know it
+TEXT_COLUMN_NAMES = ("text",)  # the column name of a model of texts, in hashes
 
 
 @register_record(
@@ -40,12 +40,12 @@ TEXT_COLUMN_NAMES = ("text",)  # the column of a model of texts, as hashes know 
 )
 @dataclass(frozen=True, eq=False)
 class RowSample(Statistics):
-    """Rows in the order of their hashes."""
+    """Sampled rows, sorted by hash."""
 
     count_fields: ClassVar[tuple[str, ...]] = ("weight",)
 
     memory: int  # the largest number of distinct rows, as declared
-    limit: int  # the hashes of all rows are below
+    limit: int  # upper bound (exclusive) of the hashes
     hashes: Array  # (rows,), uint64
     group: Array  # (rows,): the number of each row's class
     weight: Array  # (rows,)
@@ -71,9 +71,9 @@ class RowSample(Statistics):
         memory: int,
         keep_cells: Callable[[Sequence[Cells]], Sequence[Cells]],
     ) -> tuple[RowSample, Array]:
-        """The sample of rows, and the position of each kept row (its first one) among them.
+        """Sample rows; also return the position of the first occurrence of each kept row.
 
-        ``names`` are those of each block's columns, and ``keep_cells`` turns cells into what is kept of them.
+        ``names`` are the column names of each block, and ``keep_cells`` converts cells to their stored form.
         """
         sample, rows = cls.choose_rows(names, cells, classes, group, weight, memory)
         return sample.with_cells(keep_cells(take_rows(cells, rows))), rows
@@ -88,10 +88,10 @@ class RowSample(Statistics):
         weight: Array | None,
         memory: int,
     ) -> tuple[RowSample, Array]:
-        """The sample of rows without any cells, and the position of each kept row (its first one) among them."""
+        """Sample rows without storing cells; also return the position of the first occurrence of each kept row."""
         hashes = hash_labelled_rows(names, cells, classes, group)
         counted = np.arange(len(hashes)) if weight is None else np.flatnonzero(weight > 0)
-        if 4 * memory < len(counted):  # the distinct rows are most probably among these
+        if 4 * memory < len(counted):  # a quick preselection, checked below: most rows are distinct
             bound = np.partition(hashes[counted], 4 * memory)[4 * memory]
             smallest = counted[hashes[counted] <= bound]
             counted = smallest if len(np.unique(hashes[smallest])) > memory else counted
@@ -101,7 +101,7 @@ class RowSample(Statistics):
         return cls(memory, limit, kept[:memory], group[rows].astype(np.int32), weights[:memory], ()), rows
 
     def with_cells(self, blocks: Sequence[Cells]) -> RowSample:
-        """The sample with these cells of its rows."""
+        """Set the cells of the sampled rows."""
         return replace(self, blocks=tuple(block.drop_absent_values() for block in blocks))
 
     def __len__(self) -> int:
@@ -109,16 +109,16 @@ class RowSample(Statistics):
 
     @property
     def n(self) -> Array:
-        """(classes,): the weight of the kept rows of each class that has any."""
+        """Weight of the kept rows of each class, up to the last class that has any: (classes,)."""
         return np.bincount(self.group, self.weight).astype(float)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every row that was learned is here."""
+        """Whether the sample contains every learned row."""
         return self.limit == NO_LIMIT
 
     def take(self, rows: Array, weight: Array | None = None) -> RowSample:
-        """Some of the rows, in the order of the sample, with other weights if they are given."""
+        """Select rows in the order of the sample, optionally with other weights."""
         return replace(
             self,
             hashes=self.hashes[rows],
@@ -139,7 +139,7 @@ class RowSample(Statistics):
         return replace(self, hashes=hashes, group=group, weight=weight, blocks=blocks)._trim(memory, limit)
 
     def _trim(self, memory: int, limit: int) -> RowSample:
-        """The rows below the limit, and at most ``memory`` of them."""
+        """Keep the rows below the limit, and at most ``memory`` of them."""
         if len(self) > memory:
             limit = min(limit, int(self.hashes[memory]))
         n_rows = int(np.searchsorted(self.hashes, np.uint64(limit))) if limit < NO_LIMIT else len(self)
@@ -151,6 +151,7 @@ class RowSample(Statistics):
         part = other.take(np.flatnonzero(other.hashes < np.uint64(self.limit))) if not self.is_complete else other
         if not len(part):
             return self
+        # the position of each row of the part in this sample; ``found`` whether it is there
         place = np.searchsorted(self.hashes, part.hashes)
         found = place < len(self)
         found[found] = self.hashes[place[found]] == part.hashes[found]
@@ -183,27 +184,27 @@ class RowSample(Statistics):
         return replace(self, group=np.zeros_like(self.group))
 
     def count_changes(self, other: RowSample) -> int:
-        """The number of rows that are in one of two samples only."""
+        """Number of rows that are in only one of two samples."""
         if self.hashes is other.hashes:
             return 0
         return len(np.setxor1d(self.hashes, other.hashes, assume_unique=True))
 
 
 def choose_memory(declared: int | None, refine: bool) -> int:
-    """The number of rows to keep: as declared, or the default."""
+    """Number of rows to keep: as declared, or the default."""
     return declared if declared is not None else MEMORY_TO_REFINE if refine else DEFAULT_MEMORY
 
 
 def choose_text_memory(declared: int | None, refine: bool | Literal["auto"]) -> int:
-    """The number of texts to keep: as declared, or the default."""
+    """Number of texts to keep: as declared, or the default."""
     return MEMORY_OF_TEXTS if declared is None and refine == "auto" else choose_memory(declared, bool(refine))
 
 
 def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], classes: Array, group: Array) -> Array:
-    """(rows,): a 64-bit hash of the cells and the class of each row.
+    """64-bit hash of the cells and the class of each row, (rows,).
 
-    A missing cell adds nothing, and a column is known by its name: neither the order of the columns nor columns that
-    are empty matter.
+    A missing cell contributes nothing, and a column is identified by its name: neither the order of the columns nor
+    empty columns matter.
     """
     keys = [[np.uint64(hash_column_name(name)) for name in n] for n in names]
     labels = np.array([hash_value(label) for label in classes.tolist()], dtype=np.uint64)
@@ -222,25 +223,26 @@ def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], c
 
 
 def hash_column_name(name: str) -> int:
-    """What the hashes of a column's cells are crossed with."""
+    """The key that the hashes of a column's cells are XORed with."""
     return hash_bytes(b"column " + name.encode(errors="surrogatepass"))
 
 
 def finish_row_hash(label_hash: int, cells_hash: int) -> int:
-    """The hash of a row with a label, from the sum of the hashes of its cells; see `hash_labelled_rows`."""
+    """Hash of a labelled row, from the sum of the hashes of its cells; see `hash_labelled_rows`."""
     return min(scramble_number((label_hash + cells_hash) & WORD_MASK), NO_LIMIT - 1)
 
 
 def split_weights(sample: RowSample, folds: int) -> Array:
-    """(folds, rows): the weight of each row in each fold; a row that occurs often is in several.
+    """Weight of each row in each fold, (folds, rows); a row that occurs repeatedly is in several folds.
 
-    Each class is spread evenly, in the order of the hashes, so a fold does not depend on the order of the rows.
+    Each class is spread evenly in the order of the hashes, so that folds do not depend on the order of the rows.
     """
-    start = np.empty(len(sample), dtype=np.int64)  # the fold that each row begins in
+    start = np.empty(len(sample), dtype=np.int64)  # the first fold of each row
     whole = np.floor(sample.weight)
     for c in np.unique(sample.group):
         own = np.flatnonzero(sample.group == c)
         start[own] = np.cumsum(np.append(0.0, np.maximum(whole[own], 1.0))[:-1]) % folds
-    turn = (np.arange(folds)[:, None] - start) % folds  # (folds, rows): 0 where a row begins, then 1, 2, ...
+    turn = (np.arange(folds)[:, None] - start) % folds  # (folds, rows): 0 in the first fold of a row, then 1, 2, ...
     rounds, rest = whole // folds, whole % folds
+    # whole rounds over all folds, then one each for the next folds, then the fractional part of the weight
     return np.asarray(rounds + (turn < rest) + (sample.weight - whole) * (turn == rest % folds))

@@ -1,8 +1,8 @@
-"""Which columns there are, what they hold, and the families that may explain them.
+"""The schema of a table: columns, their kinds, and their candidate families.
 
-The columns and their order are those of the first table. What a column holds is decided by its first cell, and is open
-again when its last cell is forgotten. Which of its candidates explains a column best is *not* in the schema: that is a
-function of the statistics, computed when it is needed (see `priory.models.naive_bayes.Model.choices`).
+The columns and their order come from the first table. The kind of a column is determined by its first cell, and becomes
+open again when its last cell is forgotten. The best candidate of a column is *not* part of the schema: it is a function
+of the statistics, computed when needed (see `priory.models.naive_bayes.Model.choices`).
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from priory.models.table import Table
 from priory.models.textbook_families import TextbookFamilies
 from priory.models.time_zones import is_zone
 
-Candidate = type[AnyFamily] | AnyFamily  # a class takes its prior from the data; an instance is a declared prior
+Candidate = type[AnyFamily] | AnyFamily  # a class gets an empirical prior; an instance is a declared prior
 FamilyLike = str | Candidate  # "auto", the name of a family, a class or an instance
-FamiliesLike = FamilyLike | Mapping[str, FamilyLike] | TextbookFamilies  # one for all columns, or for each its own
+FamiliesLike = FamilyLike | Mapping[str, FamilyLike] | TextbookFamilies  # one for all columns, or one for each
 
 
 @register_record("Block")
 @dataclass(frozen=True)
 class ColumnBlock:
-    """Columns that have the same candidates, and are counted together."""
+    """Columns with the same candidates, which are counted together."""
 
     names: tuple[str, ...]
     kind: ColumnKind
@@ -49,7 +49,7 @@ class ColumnBlock:
         return None
 
     def read_cells(self, table: Table, positions: Mapping[str, int]) -> Cells:
-        """The cells of this block's columns, given where each column stands in the table."""
+        """The cells of this block, given the position of each column in the table."""
         columns = [positions[name] for name in self.names]
         if self.kind == "text":
             return TextCells(table.texts(columns[0]))
@@ -60,15 +60,15 @@ class ColumnBlock:
         return "/".join(_family_class(c).__name__ for c in self.candidates)
 
     def has_candidates_of(self, other: ColumnBlock) -> bool:
-        """Whether the candidates of both blocks are equal, declared priors included."""
+        """Whether both blocks have equal candidates, including declared priors."""
         return [*map(_describe_candidate, self.candidates)] == [*map(_describe_candidate, other.candidates)]
 
     def takes_columns_of(self, other: ColumnBlock) -> bool:
-        """Whether columns of both blocks are counted together; texts are counted one by one."""
+        """Whether the columns of both blocks are counted together; each text column has its own block."""
         return self.kind == other.kind != "text" and self.has_candidates_of(other)
 
     def make_missing_cells(self, n_rows: int) -> Cells:
-        """Rows whose cells are all missing."""
+        """Make rows whose cells are all missing."""
         columns = len(self.names)
         if self.kind == "text":
             return TextCells(make_empty_bags(n_rows))
@@ -78,13 +78,13 @@ class ColumnBlock:
         return NumberCells(np.full((n_rows, columns), np.nan))
 
     def match_columns(self, other: ColumnBlock) -> tuple[Array, Array]:
-        """The positions of the columns of both blocks: in the other, and here."""
+        """Positions of the columns that both blocks have: in the other block, and in this one."""
         at = {name: j for j, name in enumerate(other.names)}
         places = [place for place, name in enumerate(self.names) if name in at]
         return np.array([at[self.names[place]] for place in places], dtype=int), np.array(places, dtype=int)
 
     def gather_cells(self, blocks: Sequence[ColumnBlock], cells: Sequence[Cells], n_rows: int) -> Cells:
-        """The cells of this block's columns out of those of other blocks; columns of none of them are missing."""
+        """Collect the cells of this block's columns from other blocks; columns that none of them has are missing."""
         gathered = self.make_missing_cells(n_rows)
         for block, given in zip(blocks, cells, strict=True):
             columns, places = self.match_columns(block)
@@ -93,7 +93,7 @@ class ColumnBlock:
         return gathered.drop_absent_values()
 
     def can_keep(self, cells: Cells) -> bool:
-        """Whether cells can be what ``keep_cells`` returned."""
+        """Whether cells may come from ``keep_cells``."""
         if self.kind == "text":
             bags = cells.data
             return isinstance(bags, TokenBags) and self.text_family().build_model().vocabulary.can_read(bags)
@@ -101,7 +101,7 @@ class ColumnBlock:
         return isinstance(cells, kind) and cells.find_missing().shape[1] == len(self.names)
 
     def keep_cells(self, cells: Cells) -> Cells:
-        """The cells as a sample of rows keeps them: texts as bags of tokens."""
+        """Convert cells to the form that a sample of rows stores: texts become bags of tokens."""
         if not isinstance(cells, TextCells):
             return cells
         return TextCells(self.text_family().build_model().read_bags(cells.data))
@@ -116,10 +116,10 @@ class ColumnBlock:
 @register_record("Schema")
 @dataclass(frozen=True)
 class Schema:
-    """All columns in the order they came; ``blocks`` hold those whose kind is known.
+    """All columns in their original order; ``blocks`` contain the columns whose kind is known.
 
-    Which blocks there are depends on the kinds and candidates of the columns alone, not on when they became known:
-    columns with the same candidates are one block, and blocks are in the order of their first columns.
+    The blocks depend only on the kinds and candidates of the columns, not on when they became known: columns with the
+    same candidates form one block, and blocks are in the order of their first columns.
     """
 
     names: tuple[str, ...]
@@ -127,7 +127,7 @@ class Schema:
     zones: tuple[tuple[str, str], ...] = ()  # the time zones of columns of dates that have one, in the order of names
 
     def can_keep(self, cells: Sequence[Cells]) -> bool:
-        """Whether a sample of rows can keep these cells."""
+        """Whether these cells are valid in a sample of rows."""
         return len(cells) == len(self.blocks) and all(b.can_keep(c) for b, c in zip(self.blocks, cells, strict=True))
 
     def find_fault(self) -> str | None:
@@ -150,7 +150,7 @@ class Schema:
         return cls(table.names).add_columns(table, families, alpha)
 
     def add_columns(self, table: Table, families: FamiliesLike, alpha: float | None) -> Schema:
-        """This schema, and the columns that were empty until now."""
+        """Add columns that were empty until now."""
         known = self._map_columns()
         if len(known) == len(self.names):
             return self
@@ -165,7 +165,7 @@ class Schema:
             if name not in known and filled[place]:
                 kind = kinds[table.names[place]]
                 family: FamilyLike = wanted.get(name, "auto")
-                is_date_part = bool(split_part_name(name)[1])  # never prose, though an hour has three words
+                is_date_part = bool(split_part_name(name)[1])  # never prose, even if an hour has three words
                 is_prose = family == "auto" and kind == "label" and not is_date_part and table.is_prose(place)
                 if rule is not None:
                     kind = "text" if is_prose else kind
@@ -178,13 +178,13 @@ class Schema:
         return self._arrange_blocks({**known, **new}, zones) if new else self
 
     def keep_columns(self, names: Collection[str]) -> Schema:
-        """This schema, where only these columns are known to hold something."""
+        """Mark all columns except these as empty."""
         known = self._map_columns()
         kept = {name: block for name, block in known.items() if name in names}
         return self if len(kept) == len(known) else self._arrange_blocks(kept, dict(self.zones))
 
     def join(self, other: Schema) -> Schema:
-        """The columns that are known to either of two schemas that do not differ."""
+        """Union of the known columns of two schemas that do not conflict."""
         known, more = self._map_columns(), other._map_columns()
         if known.keys() >= more.keys():
             return self
@@ -196,7 +196,7 @@ class Schema:
         return {column: "" for column, part in parts if part} | dict(self.zones)
 
     def _map_columns(self) -> dict[str, ColumnBlock]:
-        """The block of each column that is known."""
+        """The block of each known column."""
         return {name: block for block in self.blocks for name in block.names}
 
     def _arrange_blocks(self, known: Mapping[str, ColumnBlock], zones: Mapping[str, str]) -> Schema:
@@ -217,7 +217,7 @@ class Schema:
         )
 
     def describe_difference(self, other: Schema) -> str:
-        """The first difference from another schema, in words; "" if there is none. An empty column may be anything."""
+        """Describe the first difference from another schema; "" if there is none. Empty columns match any column."""
         if self.names != other.names:
             return f"the columns are {_format_names(self.names)} and {_format_names(other.names)}"
         known, others = self._map_columns(), other._map_columns()
@@ -237,12 +237,12 @@ class Schema:
         return ""
 
     def find_places(self) -> list[Array]:
-        """For each block where its columns stand among the names of the schema."""
+        """Positions of each block's columns among the names of the schema."""
         place = {name: j for j, name in enumerate(self.names)}
         return [np.array([place[name] for name in block.names], dtype=int) for block in self.blocks]
 
     def read_cells(self, table: Table) -> list[Cells]:
-        """The table's cells for each block, the columns found by name and checked to hold what they held."""
+        """Read the cells of each block; columns are found by name, and their kinds are checked."""
         places = dict(zip(self.names, table.find_columns(self.names), strict=True))
         kinds = table.column_kinds()
         for block in self.blocks:
@@ -252,7 +252,7 @@ class Schema:
                     row = next(i for i in range(table.rows) if table.get_cell(i, places[name]) is not None)
                     value = table.get_cell(row, places[name])
                     raise KindError(f"row {row}, column {name!r} holds {value!r}; this column is numbers.")
-        # a table of empty columns still has rows: they are a block of no columns
+        # a table of empty columns still has rows: represent them by a block without columns
         return [block.read_cells(table, places) for block in self.blocks] or [NumberCells(np.zeros((table.rows, 0)))]
 
 
@@ -274,7 +274,7 @@ def _assign_families(families: FamilyLike | Mapping[str, FamilyLike], names: Seq
 def _resolve_candidates(
     family: FamilyLike, name: str, kind: ColumnKind, alpha: float | None
 ) -> tuple[ColumnKind, tuple[Candidate, ...]]:
-    """The kind a column is counted as, and its candidates."""
+    """Resolve a declared family to the kind of the column and its candidates."""
     if isinstance(family, str) and family == "auto":
         chosen: tuple[Candidate, ...] = auto_candidates(kind)
     elif isinstance(family, str) and family in (by_name := families_by_name()):
@@ -306,7 +306,7 @@ def _family_class(candidate: Candidate) -> type[AnyFamily]:
 
 
 def _describe_candidate(candidate: Candidate) -> tuple[object, ...]:
-    """The class of a candidate, and its declared parameters as values that can be compared."""
+    """The class of a candidate and its declared parameters, in comparable form."""
     if isinstance(candidate, type):
         return (candidate,)
     values = [getattr(candidate, f.name) for f in fields(candidate)]  # type: ignore[arg-type]
@@ -318,10 +318,10 @@ def matches_candidate(family: AnyFamily, candidate: Candidate) -> bool:
 
 
 def instantiate_family(candidate: Candidate) -> AnyFamily:
-    """A family that can observe: the statistics do not depend on the prior."""
+    """Instantiate a candidate to observe data; the statistics do not depend on the prior."""
     return candidate() if isinstance(candidate, type) else candidate
 
 
 def family_with_prior(candidate: Candidate, statistics: BlockRecord) -> AnyFamily:
-    """The candidate with its declared prior, or the one it takes from the data."""
+    """The candidate with its declared prior, or with an empirical prior."""
     return candidate.empirical_prior(statistics) if isinstance(candidate, type) else candidate

@@ -1,9 +1,9 @@
-"""Ledgers as Shapley values, in the arrays that ``shap.plots`` draws.
+"""Convert ledgers to Shapley values, in the arrays that ``shap.plots`` uses.
 
-The players of the game are the columns, and the value of a coalition is the log-odds that a model gives where only its
-columns are known. In naive Bayes that is a sum: the prior plus the evidence of each column. So the Shapley value of a
-column is its line in the ledger, exactly, and the base value is the prior: nothing is sampled, and there is no
-background to choose. What corrections that look at several columns together add is a column of its own, "(together)".
+The players of the game are the columns, and the value of a coalition is the log-odds of the model if only its columns
+are known. In naive Bayes this is a sum: the prior plus the evidence of each column. So the Shapley value of a column is
+exactly its line in the ledger, and the base value is the prior: nothing is sampled, and no background data is needed.
+Corrections that depend on several columns are a separate column, "(together)".
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from priory.errors import DataError, MissingDependencyError
 
 @dataclass(frozen=True)
 class ShapleyValues:
-    """What each column adds to the log-odds, in nats; the fields are those of ``shap.Explanation``.
+    """Contributions of the columns to the log-odds, in nats, with the fields of ``shap.Explanation``.
 
-    Of two classes, ``values`` is (rows, columns), and ``base_values + values.sum(axis=1)`` are the log-odds of the
-    second. Of more, it is (rows, columns, classes), and the softmax of that sum are the probabilities. Of texts, the
-    columns are the tokens of all rows, and a token that a row does not have adds zero.
+    For two classes, ``values`` is (rows, columns), and ``base_values + values.sum(axis=1)`` are the log-odds of the
+    second class. For more, it is (rows, columns, classes), and the softmax of that sum gives the probabilities. For
+    texts, the columns are the tokens of all rows, and a token that does not occur in a row contributes zero.
     """
 
     values: Array
     base_values: Array
-    data: Array  # (rows, columns): the cells, None where a row has no such line
+    data: Array  # (rows, columns): the cells, None if a row has no such line
     feature_names: tuple[str, ...]
     output_names: tuple[Label, ...] | Label
 
     def to_shap(self) -> Any:
-        """The same as a ``shap.Explanation``, for ``shap.plots``."""
+        """Convert to a ``shap.Explanation``, for ``shap.plots``."""
         try:
             import shap
         except ImportError:
@@ -51,7 +51,7 @@ class ShapleyValues:
 def compute_shapley_values(
     classes: tuple[Label, ...], prior: Array, rows: Sequence[Sequence[tuple[str, object, Array]]]
 ) -> ShapleyValues:
-    """Shapley values of rows of lines: a name, the value found, and (classes,) log probabilities, as ``prior`` is."""
+    """Shapley values of rows of lines (name, value, log probabilities of shape (classes,), like ``prior``)."""
     names = tuple(dict.fromkeys(name for lines in rows for name, _, _ in lines))
     place = {name: j for j, name in enumerate(names)}
     terms = np.zeros((len(rows), len(names), len(classes)))
@@ -69,5 +69,5 @@ def compute_shapley_values(
 
 
 def _centre(logs: Array) -> Array:
-    """Logs up to a constant that is the same for all classes, which no probability depends on."""
+    """Subtract the mean over the classes, which does not change probabilities."""
     return np.asarray(logs - logs.mean(axis=-1, keepdims=True))

@@ -1,4 +1,4 @@
-"""A table of columns, each of numbers, labels or texts; `priory.models.table_reading` makes one of any input."""
+"""A table of columns of numbers, labels or texts; `priory.models.table_reading` converts any input to one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.value_counts import CategoricalCells, encode_values
 
-MAX_EXACT_INTEGER = 1 << 53  # every whole number up to here is a float
+MAX_EXACT_INTEGER = 1 << 53  # integers up to this are exact floats
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: numbers (float64, NaN where missing), labels (codes and their sorted values), or documents."""
+    """One column: numbers (float64, NaN if missing), labels (codes and sorted values), or documents."""
 
     kind: ColumnKind
     numbers: Array | None = None
@@ -31,14 +31,14 @@ class Column:
     zone: str | None = None  # of the moments that the column is a part of; "" if they have none
 
     def take_rows(self, rows: Array) -> Column:
-        """The same columns, with some of the rows."""
+        """Select rows."""
         numbers = None if self.numbers is None else self.numbers[rows]
         labels = self.labels and (self.labels[0][rows], self.labels[1])
         texts = None if self.texts is None else [self.texts[row] for row in rows.tolist()]
         return replace(self, numbers=numbers, labels=labels, texts=texts)
 
     def has_cells(self) -> bool:
-        """Whether any cell is not missing; an empty text is a missing one."""
+        """Whether any cell is not missing; an empty text is missing."""
         if self.texts is not None:
             return any(self.texts)
         if self.labels is not None:
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns of equal length; ``matrix`` holds them where all are numbers that came as one array."""
+    """Named columns of equal length; a numeric array is stored as ``matrix`` instead of ``columns``."""
 
     rows: int
     names: tuple[str, ...]
@@ -57,12 +57,12 @@ class Table:
     matrix: Array | None = None
 
     def take_rows(self, rows: Array) -> Table:
-        """The same columns, with some of the rows."""
+        """Select rows."""
         matrix = None if self.matrix is None else self.matrix[rows]
         return replace(self, rows=len(rows), matrix=matrix, columns=tuple(c.take_rows(rows) for c in self.columns))
 
     def add_missing_columns(self, names: Sequence[str]) -> Table:
-        """This table with those of the named columns that it lacks, all cells missing."""
+        """Add the named columns that the table lacks, with all cells missing."""
         own = set(self.names)
         absent = tuple(name for name in names if name not in own)
         if not absent:
@@ -77,18 +77,18 @@ class Table:
         return {name: column.kind for name, column in zip(self.names, self.columns, strict=True)}
 
     def find_filled_columns(self) -> Array:
-        """(columns,): whether each column has a cell that is not missing."""
+        """Whether each column has a cell that is not missing, (columns,)."""
         if self.matrix is None:
             return np.array([column.has_cells() for column in self.columns], dtype=bool)
         if self.matrix.dtype.kind != "f":
             return np.ones(len(self.names), dtype=bool)
-        filled = np.asarray(~np.isnan(self.matrix[:1]).all(axis=0))  # the first row tells most
+        filled = np.asarray(~np.isnan(self.matrix[:1]).all(axis=0))  # the first row usually decides
         for j in np.flatnonzero(~filled):
             filled[j] = not np.isnan(self.matrix[:, j]).all()
         return filled
 
     def numbers(self, positions: Sequence[int]) -> Array:
-        """Some columns as one array (rows, columns); the whole matrix without a copy where possible."""
+        """Some columns as one array (rows, columns); the whole matrix is returned without a copy."""
         if self.matrix is not None:
             return self.matrix if list(positions) == list(range(len(self.names))) else self.matrix[:, positions]
         block = np.full((self.rows, len(positions)), np.nan)
@@ -98,7 +98,7 @@ class Table:
         return block
 
     def labels(self, positions: Sequence[int]) -> CategoricalCells:
-        """Some columns as codes of labels; numbers are their own labels."""
+        """Some columns as codes of labels; numbers are used as labels."""
         return CategoricalCells.from_encoded_columns(
             [self._encode_column(position) for position in positions], self.rows
         )
@@ -116,11 +116,11 @@ class Table:
         if self.matrix is None and (given := self.columns[position].texts) is not None:
             return given
         codes, values = self._encode_column(position)
-        texts = [str(value) for value in values] + [""]  # the code of a missing cell, -1, points to the last
+        texts = [str(value) for value in values] + [""]  # code -1 (missing) indexes the last element
         return [texts[code] for code in codes]
 
     def is_prose(self, position: int) -> bool:
-        """Whether a column of labels holds texts: most cells differ, and have three words or more on average."""
+        """Whether a column of labels holds texts: most cells are distinct, with three words or more on average."""
         codes, values = self._encode_column(position)
         words = [estimate_word_count(str(value)) for value in values]
         return 2 * len(values) > int((codes >= 0).sum()) and sum(words) >= 3 * len(words)
@@ -130,7 +130,7 @@ class Table:
         return set(self._encode_column(position)[1].tolist()) <= {0.0, 1.0}
 
     def get_cell(self, row: int, position: int) -> object:
-        """One value, to be shown; None if it is missing."""
+        """One value for display; None if it is missing."""
         if self.matrix is not None:
             value = float(self.matrix[row, position])
             return None if math.isnan(value) else value
@@ -149,7 +149,7 @@ class Table:
         return None if self.matrix is not None else self.columns[position].zone
 
     def find_columns(self, names: Sequence[str]) -> list[int]:
-        """The positions of columns: by name, in any order, if the table has names; otherwise in order."""
+        """Positions of columns: by name if the table has names, otherwise in order."""
         if not self.has_names:
             return list(range(len(names)))
         at = {name: place for place, name in enumerate(self.names)}
@@ -191,14 +191,14 @@ class Table:
 
 
 def make_named_table(rows: int, has_names: bool, parts: Sequence[Mapping[str, Column]]) -> Table:
-    """A table of columns by name, whose names must differ."""
+    """Make a table of columns by name; raise an error for duplicate names."""
     names = tuple(name for part in parts for name in part)
     check_unique_names(names)
     return Table(rows, names, has_names, tuple(column for part in parts for column in part.values()))
 
 
 def check_exact_integers(block: Array, names: Sequence[str]) -> None:
-    """Raise an error if whole numbers (rows, columns) are too large to be floats: neighbours would become one value."""
+    """Raise an error if integers (rows, columns) are too large for exact floats."""
     if block.dtype.kind not in "iu" or block.dtype.itemsize < 8 or not block.size:
         return
     if max(abs(int(block.min())), abs(int(block.max()))) <= MAX_EXACT_INTEGER:
@@ -208,7 +208,7 @@ def check_exact_integers(block: Array, names: Sequence[str]) -> None:
 
 
 def check_exact_integer(value: int, row: int, name: str) -> None:
-    """Raise an error if a whole number cannot be held by a float exactly."""
+    """Raise an error if an integer is not exactly representable as a float."""
     if abs(value) > MAX_EXACT_INTEGER and abs(value) < 1 << 1000 and int(float(value)) != value:
         raise DataError(
             f"row {row}, column {name!r} holds {value}, which a float cannot hold exactly; "
@@ -217,7 +217,7 @@ def check_exact_integer(value: int, row: int, name: str) -> None:
 
 
 def _has_no_infinity(block: Array) -> bool:
-    """Whether no cell is infinite: a sum is finite if all cells are, and much faster than a test of each cell."""
+    """Whether no cell is infinite; a finite sum proves it faster than testing each cell."""
     if block.dtype.kind != "f":
         return True
 

@@ -1,9 +1,9 @@
-"""Naive Bayes as the book has it: a family for every kind of column, whose prior is the m-estimate.
+"""Textbook naive Bayes: a family for every kind of column, with the m-estimate as its prior.
 
     P(value | class) = (n_c + m p) / (n + m)        labels, 0 or 1, words that are present or absent
     μ = Σ x / n, σ² = Σ (x - μ)² / n                numbers: maximum likelihood
 
-``posterior = prior + statistics``: both are what the model expects of the parameters under the priors below.
+Both are posterior means under the priors below.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from priory.errors import DataError
 from priory.families import Bernoulli, Categorical, Gaussian, Text
 from priory.families.base import AnyFamily
 
-# The variance is expected to be Σ (x - μ)² / n if it has this prior, and the mean no virtual rows to speak of.
+# With this prior the posterior mean of the variance is Σ (x - μ)² / n, and the mean has practically no virtual rows.
 MAXIMUM_LIKELIHOOD_GAUSSIAN = Gaussian(location=0.0, strength=1e-300, shape=1.0, scale=0.0)
 
 ValuePriors = Mapping[str, Mapping[Hashable, float]]  # column -> value -> its prior probability
@@ -28,15 +28,14 @@ ValuePriors = Mapping[str, Mapping[Hashable, float]]  # column -> value -> its p
 @register_record("TextbookFamilies")
 @dataclass(frozen=True)
 class TextbookFamilies:
-    """The families of the textbook: Categorical for labels, Bernoulli for 0 and 1, Gaussian for other numbers.
+    """Families as in a textbook: Categorical for labels, Bernoulli for 0 and 1, Gaussian for other numbers.
 
     Parameters
     ----------
     m : float or "laplace"
-        Virtual examples of each column; "laplace" is one for each value. 0 gives relative frequencies.
+        Virtual examples of each column; "laplace" adds one for each value, and 0 gives relative frequencies.
     p : dict of column to dict of value to probability, optional
-        What the virtual examples are: the share of each value, and all values of the column have one. By default they
-        are equal.
+        The prior share of each value of a column; all its values must be given. By default shares are equal.
 
     Examples
     --------
@@ -62,7 +61,7 @@ class TextbookFamilies:
         return hash(self.m)
 
     def choose_family(self, name: str, kind: str, is_binary: bool) -> AnyFamily:
-        """The family of a column; ``is_binary`` if it holds the numbers 0 and 1 only."""
+        """The family of a column; ``is_binary`` is true if it holds only the numbers 0 and 1."""
         shares = (self.p or {}).get(name)
         if kind == "text":
             return Text("bernoulli", alpha=1.0 if self.m == "laplace" else self.m / 2)

@@ -1,9 +1,10 @@
-"""Figures: every function returns a matplotlib figure, to be saved with ``figure.savefig("bags.png")``.
+"""Figures: every function returns a matplotlib figure, which ``figure.savefig("bags.png")`` saves.
 
 They need matplotlib: ``pip install 'priory[plots]'``.
 """
 
 from priory.plots.classifiers import class_densities, decision_regions, nomogram, word_probabilities
+from priory.plots.cost_lines import expected_costs
 from priory.plots.dimensions import parameter_growth
 from priory.plots.evaluation import (
     confusion_matrix,
@@ -18,11 +19,13 @@ from priory.plots.families import fitted_family, likelihood_curve
 from priory.plots.hypotheses import (
     belief,
     belief_curve,
+    description_lengths,
     next_outcome_curve,
     posterior_bars,
     posterior_curves,
     version_space,
 )
+from priory.plots.joint_tables import mosaic
 from priory.plots.regression import (
     belief_plane,
     class_probability,
@@ -41,11 +44,14 @@ __all__ = [
     "confusion_matrix",
     "decision_regions",
     "dependence_map",
+    "description_lengths",
     "error_per_step",
     "evidence_bars",
+    "expected_costs",
     "fitted_family",
     "learning_curve",
     "likelihood_curve",
+    "mosaic",
     "next_outcome_curve",
     "nomogram",
     "parameter_growth",

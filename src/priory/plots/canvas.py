@@ -1,4 +1,4 @@
-"""Empty figures to draw on, created without pyplot: no global state, no window, and no display needed."""
+"""Create figures without pyplot (no global state, window or display), and render them as inline SVG."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FONT_SHORTHAND = re.compile(r"(.*?)([\d.]+px) (.*)")
+FONT_SHORTHAND = re.compile(r"(.*?)([\d.]+px) (.*)")  # weight, size, family
 INK_COLOUR, BLUE, RED = "#333333", "#2f6db5", "#c0392b"
-# Okabe and Ito's palette, which colour-blind people can tell apart, without its yellow
+# Okabe and Ito's colour-blind safe palette, without its yellow
 CLASS_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
@@ -45,25 +45,25 @@ def create_figure(width: float, height: float) -> Figure:
 
 
 def render_inline_svg(draw: Callable[[], Figure], title: str) -> str:
-    """Return a figure as SVG for an HTML page, with the text colour of the page; the same bytes every time.
+    """Render a figure as SVG for an HTML page, in the text colour of the page; the bytes are reproducible.
 
-    It has attributes instead of styles, so that a page with a strict content security policy can show it.
+    The SVG has attributes instead of styles, as a strict content security policy requires.
     """
     create_figure(1, 1)  # raises if matplotlib is not installed
     import matplotlib
 
     with _rendering, matplotlib.rc_context(_SVG_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the reader's fonts may have it
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # the browser may have the glyph
         file = io.StringIO()
         draw().savefig(file, format="svg", transparent=True, metadata=dict.fromkeys(_METADATA))
     picture = file.getvalue()
-    picture = picture[picture.index("<svg") :].replace(INK_COLOUR, "currentColor")
+    picture = picture[picture.index("<svg") :].replace(INK_COLOUR, "currentColor")  # without the XML prologue
     picture = replace_styles(name_figure_ids(picture, re.sub(r"\W+", "-", title)))
     return picture.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
 
 
 def replace_styles(svg: str) -> str:
-    """The same picture with attributes instead of styles, which a page with a strict policy does not apply.
+    """Replace the styles of an SVG by attributes, for pages with a strict content security policy.
 
     >>> replace_styles('<g style="fill: #fff; font: 10px serif; stroke-width: 2"/>')
     '<g fill="#fff" font-size="10px" font-family="serif" stroke-width="2"/>'
@@ -76,7 +76,7 @@ def replace_styles(svg: str) -> str:
 def _format_attributes(style: str) -> Iterator[str]:
     for declaration in filter(str.strip, style.split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
-        shorthand = FONT_SHORTHAND.fullmatch(value) if name == "font" else None  # matplotlib before 3.10 writes it
+        shorthand = FONT_SHORTHAND.fullmatch(value) if name == "font" else None  # written by matplotlib before 3.10
         if shorthand:
             weight = [f' font-weight="{shorthand[1].strip()}"'] if shorthand[1].strip() else []
             yield from (*weight, f' font-size="{shorthand[2]}"', f' font-family="{shorthand[3]}"')
@@ -85,12 +85,12 @@ def _format_attributes(style: str) -> Iterator[str]:
 
 
 def name_figure_ids(svg: str, name: str) -> str:
-    """The same picture with the name of the figure in front of all ids, so that a page may have several."""
+    """Prefix all ids of an SVG with the name of the figure, so that ids are unique in a page with several figures."""
     return re.sub(r'(\bid="|href="#|url\(#)', lambda found: f"{found[1]}{name}-", svg)
 
 
-_rendering = threading.Lock()  # the settings of matplotlib are global
-_METADATA = ("Creator", "Date", "Format", "Type")
+_rendering = threading.Lock()  # matplotlib's rcParams are global
+_METADATA = ("Creator", "Date", "Format", "Type")  # left out: they would differ between runs
 _SVG_STYLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "priory"} | dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK_COLOUR
 )

@@ -1,4 +1,4 @@
-"""Figures of naive Bayes: densities of the classes and their borders, words, and the nomogram of a model."""
+"""Figures of naive Bayes: class densities, decision regions, word probabilities, and nomograms."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GRID_POINTS = 400
-REGION_POINTS = 200  # in each direction of a plane
+REGION_POINTS = 200  # along each axis
 MARKERS = "osD^vP*X"
 MAX_NOMOGRAM_COLUMNS = 20
 MAX_NOMOGRAM_VALUES = 12
 PROBABILITY_TICKS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-OFFSET = "offset points"  # a position relative to a point, in matplotlib's words
+OFFSET = "offset points"  # matplotlib's name for coordinates relative to a point
 
 
 class DensityModel(Protocol):
@@ -71,16 +71,16 @@ class WordModel(Protocol):
 
 
 def class_densities(model: DensityModel, x: ArrayLike, y: ArrayLike | None = None, name: str | None = None) -> Figure:
-    """Plot P(c) p(x | c) of each class of a model of one column, and the borders where the answer changes.
+    """Plot P(c) p(x | c) of each class of a model of one column, and the decision boundaries.
 
     Parameters
     ----------
     model : a classifier of one column of numbers
     x : the values of the column
     y : their classes, optional
-        Where they are given, the values are marked below the curves.
-    name : of the column, optional
-        By default the one that the model was fitted with.
+        If given, the values are marked below the curves.
+    name : name of the column, optional
+        By default the name that the model was fitted with.
     """
     values = np.ravel(np.asarray(x, dtype=float))
     _check_columns(model, 1)
@@ -88,7 +88,8 @@ def class_densities(model: DensityModel, x: ArrayLike, y: ArrayLike | None = Non
     joint = np.exp(_score_points(model, grid[:, None]))  # (points, classes)
     (x_label,) = _name_axes(model, ["x"]) if name is None else [name]
     figure, axes = create_axes(x_label, "P(class) p(x | class)")
-    winner = joint.argmax(axis=1)
+    winner = joint.argmax(axis=1)  # (points,)
+    # grid points where the most probable class changes
     borders = grid[1:][winner[1:] != winner[:-1]]
     for c, label in enumerate(model.classes_.tolist()):
         colour = CLASS_COLOURS[c % len(CLASS_COLOURS)]
@@ -105,28 +106,29 @@ def class_densities(model: DensityModel, x: ArrayLike, y: ArrayLike | None = Non
 
 
 def decision_regions(model: DensityModel, X: ArrayLike, y: ArrayLike, names: Sequence[str] | None = None) -> Figure:
-    """Plot the regions of a model of two columns of numbers, the densities of its classes, and the rows.
+    """Plot the decision regions of a model of two numeric columns, its class densities, and the rows.
 
     Parameters
     ----------
     model : a classifier of two columns of numbers
     X, y : rows and their classes
-    names : of the two columns, optional
-        By default those that the model was fitted with.
+    names : names of the two columns, optional
+        By default the names that the model was fitted with.
     """
     rows, labels = np.asarray(X, dtype=float), np.asarray(y)
     _check_columns(model, 2)
     across, up = (_spread_grid(rows[:, j], REGION_POINTS) for j in (0, 1))
     plane = np.stack(np.meshgrid(across, up), axis=-1)  # (up, across, 2)
+    # (up, across, classes): log p(c, x) at each grid point
     joint = _score_points(model, plane.reshape(-1, 2)).reshape(*plane.shape[:2], -1)
     figure, axes = create_axes(*(_name_axes(model, ["x1", "x2"]) if names is None else names))
     figure.set_size_inches(6, 4.6)
     classes = model.classes_.tolist()
-    levels = np.arange(len(classes) + 1) - 0.5
-    colours = [CLASS_COLOURS[c % len(CLASS_COLOURS)] for c in range(len(classes))]
+    levels = np.arange(len(classes) + 1) - 0.5  # one colour band for each class index
+    colours = [CLASS_COLOURS[c % len(CLASS_COLOURS)] for c in range(len(classes))]  # repeated if there are more classes
     axes.contourf(across, up, joint.argmax(axis=-1), levels, colors=colours, alpha=0.15)
     for c, label in enumerate(classes):
-        density = np.exp(joint[..., c] - joint[..., c].max())
+        density = np.exp(joint[..., c] - joint[..., c].max())  # relative to its peak
         axes.contour(across, up, density, [0.05, 0.25, 0.6], colors=colours[c], linewidths=1)
         own = rows[labels == label]
         marker = MARKERS[c % len(MARKERS)]
@@ -139,7 +141,7 @@ def decision_regions(model: DensityModel, X: ArrayLike, y: ArrayLike, names: Seq
 
 
 def word_probabilities(model: WordModel, max_names: int = 5) -> Figure:
-    """Plot P(word | class) of all words, a panel for each class; the words that stand out most are named.
+    """Plot P(word | class) of all words, one panel per class, with the most distinctive words named.
 
     The words are in the order of ``vocabulary_``.
     """
@@ -150,12 +152,13 @@ def word_probabilities(model: WordModel, max_names: int = 5) -> Figure:
     panels = figure.subplots(n_shown, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for c, (axes, label) in enumerate(zip(panels, model.classes_.tolist(), strict=False)):
         axes.vlines(np.arange(len(words)), 0, shares[c], color=CLASS_COLOURS[c % len(CLASS_COLOURS)], linewidth=1)
+        # (words,): the largest probability of each word in the other classes
         others = np.delete(shares, c, axis=0).max(axis=0) if len(shares) > 1 else np.zeros(len(words))
         taken: list[int] = []
         for w in np.argsort(others - shares[c], kind="stable").tolist():
             if len(taken) == max_names:
                 break
-            if all(abs(w - other) > 0.09 * len(words) for other in taken):  # names beside each other would overlap
+            if all(abs(w - other) > 0.09 * len(words) for other in taken):  # adjacent names would overlap
                 axes.annotate(words[w], (w, shares[c, w]), fontsize=8, ha="center", va="bottom")
                 taken.append(w)
         axes.set_title(format_value(label), loc="left", fontsize=10)
@@ -167,17 +170,17 @@ def word_probabilities(model: WordModel, max_names: int = 5) -> Figure:
 
 
 def nomogram(model: TableModel, label: Label | None = None) -> Figure:
-    """Plot how far each value of each column moves the log odds of one class against the other.
+    """Plot the log odds that each value of each column contributes to one class against the other.
 
-    Find the values of a row, add up their log odds and that of the prior: the scale at the bottom turns the sum into
-    the probability that ``predict_proba`` gives. A value that one of the classes rules out has infinite log odds: it is
-    drawn beyond the others, with an arrow. For two classes, and for a model without corrections of several
-    columns together: ``NaiveBayes(calibrate=False)`` or ``NaiveBayes.textbook()``.
+    Add up the log odds of the values of a row and of the prior; the scale at the bottom converts the sum to the
+    probability that ``predict_proba`` returns. A value that is impossible in one class has infinite log odds, and is
+    drawn as an arrow beyond the others. The model must have two classes and no corrections of several columns together:
+    ``NaiveBayes(calibrate=False)`` or ``NaiveBayes.textbook()``.
     """
     label = model.classes_.tolist()[-1] if label is None else label
     points = read_nomogram(model, label)
     columns = sorted((name for name in points if name != "prior"), key=lambda name: -_measure_reach(points[name]))
-    columns = columns[:MAX_NOMOGRAM_COLUMNS]
+    columns = columns[:MAX_NOMOGRAM_COLUMNS]  # those with the largest range
     figure = create_figure(6.5, 1.6 + 0.55 * (len(columns) + 2))
     axes, below = figure.subplots(2, 1, height_ratios=[len(columns) + 1, 1])
     ends = _find_ends(points)
@@ -195,7 +198,7 @@ def nomogram(model: TableModel, label: Label | None = None) -> Figure:
 
 
 def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, float]]:
-    """The numbers of a nomogram: for every column and value what it adds to the log odds of ``label``.
+    """Return the log odds of ``label`` that each value of each column contributes.
 
     The prior is the column "prior" with the single value "".
     """
@@ -212,6 +215,7 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
             values = _choose_numbers(model, name)
         if kind == "text" or not values:
             continue
+        # one row per value, with all other columns missing: its ledger has the contribution of this value
         rows = [{**empty, name: value} for value in values]
         points[name] = {}
         for value, ledger in zip(values, model.explain(rows), strict=True):
@@ -221,6 +225,7 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
                     "use NaiveBayes(calibrate=False) or NaiveBayes.textbook()."
                 )
             weights = ledger.weights(label, next(c for c in classes if c != label))
+            # entry 0 is the prior
             at = [line.name for line in ledger.entries()].index(name, 1)
             points[name][value] = weights[at]
             points.setdefault("prior", {})[""] = weights[0]
@@ -228,8 +233,9 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
 
 
 def _choose_numbers(model: TableModel, name: str) -> list[object]:
-    """Evenly spaced values of a column of numbers, as far as its classes reach."""
+    """Return evenly spaced values of a numeric column, over 2.5 standard deviations around each class mean."""
     entries = {(one.value, one.label): one.estimate for one in model.tables_.estimates if one.column == name}
+    # a Bernoulli column
     if all(value in (0, 1) for value, _ in entries):
         return [0.0, 1.0]
     labels = model.classes_.tolist()
@@ -244,13 +250,13 @@ def _choose_numbers(model: TableModel, name: str) -> list[object]:
 
 
 def _measure_reach(points: dict[object, float]) -> float:
-    """How far the values of a column are apart; infinitely far if one of them has infinite log odds."""
+    """Return the range of the log odds of a column, which may be infinite."""
     low, high = min(points.values()), max(points.values())
     return high - low if low < high else 0.0
 
 
 def _find_ends(points: dict[str, dict[object, float]]) -> tuple[float, float]:
-    """Where infinite log odds are drawn: a little beyond all that are finite."""
+    """Return the positions at which infinite log odds are drawn, a little beyond the finite ones."""
     finite = [x for column in points.values() for x in column.values() if np.isfinite(x)] or [0.0]
     low, high = min(0.0, *finite), max(0.0, *finite)
     reach = 0.15 * ((high - low) or 1.0)
@@ -258,9 +264,9 @@ def _find_ends(points: dict[str, dict[object, float]]) -> tuple[float, float]:
 
 
 def _draw_scale(axes: Axes, height: float, points: dict[object, float], ends: tuple[float, float]) -> None:
-    """The values of a column at their log odds; those of infinite log odds at the ends, as arrows.
+    """Draw the values of a column at their log odds, with infinite ones as arrows at the ends.
 
-    Of many values, all have a dot and some a name.
+    Every value has a dot; if there are many, only some are named.
     """
     names = {value: f"{x:+.2f}" if value == "" else format_value(value) for value, x in points.items()}
     finite = sorted((x, names[value]) for value, x in points.items() if np.isfinite(x))
@@ -274,6 +280,7 @@ def _draw_scale(axes: Axes, height: float, points: dict[object, float], ends: tu
             marks.append((end, f"{', '.join(values[:MAX_NOMOGRAM_VALUES])}: {word}", side))
     marks.sort()
     axes.plot([marks[0][0], marks[-1][0]], [height, height], color=INK_COLOUR, linewidth=1, zorder=1)
+    # names alternate above and below the line, to avoid overlaps
     for k, (x, text, side) in enumerate(marks):
         axes.annotate(
             text, (x, height), xytext=(0, 5 if k % 2 == 0 else -5), textcoords=OFFSET, fontsize=8, ha=side,
@@ -287,6 +294,7 @@ def _draw_probability_scale(
     finite = [[x for x in points[name].values() if np.isfinite(x)] or [0.0] for name in columns]
     prior = points.get("prior", {}).get("", 0.0)
     low, high = (prior + sum(pick(xs) for xs in finite) for pick in (min, max))
+    # beyond ±8 the probability is practically 0 or 1
     low, high = max(low, -8.0), min(high, 8.0)
     shown = [p for p in PROBABILITY_TICKS if low - 0.5 <= np.log(p / (1 - p)) <= high + 0.5]
     axes.set_xlim(low - 0.5, high + 0.5)
@@ -308,19 +316,19 @@ def _check_columns(model: DensityModel, n_columns: int) -> None:
 
 
 def _score_points(model: DensityModel, points: Array) -> Array:
-    """log p(c, x) at some points, whose columns are in the model's order."""
+    """Return log p(c, x) at some points, (points, classes), with columns in the model's order."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
         return model.predict_joint_log_proba(points)
 
 
 def _name_axes(model: DensityModel, default: list[str]) -> list[str]:
-    """The names of the columns that a model was fitted with, if they had any."""
+    """Return the names of the columns that a model was fitted with, or the defaults."""
     return [str(name) for name in getattr(model, "feature_names_in_", default)]
 
 
 def _spread_grid(values: Array, points: int) -> Array:
-    """Evenly spaced values, a little beyond the data on both sides."""
+    """Return evenly spaced values, a little beyond the data on both sides."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     reach = 0.12 * ((high - low) or 1.0)
     return np.linspace(low - reach, high + reach, points)

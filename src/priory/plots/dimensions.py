@@ -1,4 +1,4 @@
-"""The curse of dimensionality as a figure: how many parameters a model needs with every column that is added."""
+"""Figure of the curse of dimensionality: the number of parameters against the number of columns."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 
 
 def parameter_growth(max_columns: int = 20, values: int = 2, classes: int = 2) -> Figure:
-    """Plot the number of parameters against the number of columns, with the naive assumption and without it.
+    """Plot the number of parameters against the number of columns, with and without the naive assumption.
 
     Parameters
     ----------
-    max_columns : how many columns there are at most
-    values : how many values each column has
-    classes : how many classes there are
+    max_columns : largest number of columns
+    values : number of values of each column
+    classes : number of classes
 
     >>> figure = parameter_growth(max_columns=4, values=3)
     """
     if max_columns < 1 or min(values, classes) < 2:
         raise DataError(f"{max_columns} columns, {values} values, {classes} classes: use at least 1, 2 and 2.")
     columns = np.arange(1, max_columns + 1)
+    # n columns of v values: n (v - 1) parameters per class if naive, v^n - 1 combinations otherwise
     counts = [count_parameters(classes, n * (values - 1), n * float(np.log2(values))) for n in columns.tolist()]
     figure, axes = create_axes("columns", "parameters", f"{classes} classes, columns of {values} values")
     axes.plot(

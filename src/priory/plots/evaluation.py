@@ -1,4 +1,4 @@
-"""Figures of an evaluation: what a model gets right, how reliable its probabilities are, and its evidence."""
+"""Figures of an evaluation: confusion matrix, reliability, ROC and learning curves, evidence, dependence."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RELIABILITY_STYLES = (
     ("#2a9d5c", "D", "-."),
     (RED, "s", "--"),
     (BLUE, "o", "-"),
-)  # colour, marker and line; a single model has the last style
+)  # colour, marker and line; a single model gets the last style
 
 
 def confusion_matrix(scores: Scores) -> Figure:
     """Plot the number of rows of each true class (down) and answer (across); darker means a larger share.
 
-    Of very many classes those are shown that were confused most often.
+    With very many classes, only the most confused ones are shown.
     """
     chosen = _find_confused_classes(scores)
     counts, k = scores.count_answers(chosen), len(chosen)
@@ -42,13 +42,14 @@ def confusion_matrix(scores: Scores) -> Figure:
     figure = create_figure(size + 0.8, size)
     axes = figure.add_subplot()
     blue = [int(BLUE[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    # (classes, answers, 4): RGBA, with the share as opacity
     cells = np.dstack([np.broadcast_to(blue, (k, k, 3)), 0.04 + 0.96 * share])
     edges = np.arange(k + 1) - 0.5
-    axes.pcolormesh(edges, edges, cells)  # not an image: a page may refuse pictures inside of a figure
+    axes.pcolormesh(edges, edges, cells)  # not imshow: a content security policy may block embedded images
     axes.set_aspect("equal")
     axes.invert_yaxis()
     names = [_format_label(scores.classes[c]) for c in chosen]
-    tall = max(map(len, names)) * k > 40
+    tall = max(map(len, names)) * k > 40  # long names are turned, so that they do not overlap
     axes.set_xticks(range(k), names, rotation=45 if tall else 0, ha="right" if tall else "center")
     axes.set_yticks(range(k), names)
     axes.tick_params(length=0)
@@ -64,7 +65,7 @@ def confusion_matrix(scores: Scores) -> Figure:
 
 
 def _find_confused_classes(scores: Scores) -> Array:
-    """The numbers of the classes in a confusion matrix: all, or those with the most wrong rows and answers."""
+    """Return the indices of the classes to show: all, or the ones with the most errors as truth or as answer."""
     if len(scores.classes) <= MAX_DRAWN_CLASSES:
         return np.arange(len(scores.classes))
     wrong = scores.answer != scores.truth
@@ -76,7 +77,7 @@ def _find_confused_classes(scores: Scores) -> Array:
 
 
 def reliability_diagram(scores: Scores | Mapping[str, Scores], bins: int = 10) -> Figure:
-    """Plot the share of right answers against their certainty, and the number of rows at each certainty.
+    """Plot the accuracy against the certainty of the answers, and the number of rows at each certainty.
 
     Several scores can be compared, for example ``{"before": ..., "after": ...}``. A perfectly calibrated model is on
     the diagonal.
@@ -84,12 +85,13 @@ def reliability_diagram(scores: Scores | Mapping[str, Scores], bins: int = 10) -
     by_name = scores if isinstance(scores, Mapping) else {"": scores}
     figure = create_figure(5, 5)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
-    above.plot([0, 1], [0, 1], color="0.6", linewidth=1)
-    wide, lowest = 0.9 / bins / len(by_name), 1.0
+    above.plot([0, 1], [0, 1], color="0.6", linewidth=1)  # perfect calibration
+    wide, lowest = 0.9 / bins / len(by_name), 1.0  # the width of a bar, and the left end of the axis
     for n, (name, one) in enumerate(by_name.items()):
         colour, mark, line = RELIABILITY_STYLES[(n - len(by_name)) % len(RELIABILITY_STYLES)]
         filled = one.reliability(bins)
         right = np.array([b.accuracy.value for b in filled])
+        # (2, bins): distances of the interval bounds from the value, as errorbar wants them
         reach = np.abs([[b.accuracy.low for b in filled] - right, [b.accuracy.high for b in filled] - right])
         title = f"{_format_label(name)}: calibration error {one.calibration_error.value:.1%}".removeprefix(": ")
         above.errorbar([b.certainty for b in filled], right, reach, c=colour, marker=mark, ls=line, lw=1.5, label=title)
@@ -109,6 +111,7 @@ def score_histogram(scores: Scores, bins: int = 20) -> Figure:
     """Plot the number of rows at each certainty, with wrong answers in red."""
     figure, axes = create_axes("certainty of the answer", "rows")
     right = scores.answer == scores.truth
+    # bins below the smallest certainty are left out
     edges = np.arange(min(int(scores.certainty.min() * bins), bins - 1), bins + 1) / bins
     parts, weights = zip(*((scores.certainty[part], scores.weight[part]) for part in (~right, right)), strict=True)
     axes.hist(
@@ -119,19 +122,20 @@ def score_histogram(scores: Scores, bins: int = 20) -> Figure:
 
 
 def evidence_bars(evidence: Ledger | Sequence[tuple[Any, ...]]) -> Figure:
-    """Plot the weight of each piece of evidence: of one row's ledger, or of the strongest tokens of a class.
+    """Plot the weights of evidence of one row's ledger, or of the strongest tokens of a class.
 
-    Weights are in decibans, which are 10 * log10 of an odds ratio.
+    Weights are in decibans: 10 * log10 of an odds ratio.
     """
     if isinstance(evidence, Ledger):
+        # a model of one class has no second: compare the class with itself
         first, second, *_ = (*evidence.ranked(), evidence.ranked()[0])
         names = [_format_line(line) for line in evidence.entries()]
         bars = [(name, weight * DECIBANS_PER_NAT) for name, weight in zip(names, evidence.weights(), strict=True)]
         title = f"for {_format_label(evidence.classes[first])}, against {_format_label(evidence.classes[second])}"
-        bars = [bars[0], *sorted(bars[1:], key=lambda bar: -abs(bar[1]))]
+        bars = [bars[0], *sorted(bars[1:], key=lambda bar: -abs(bar[1]))]  # the prior stays first
     else:
         bars, title = [(_format_label(token), weight) for token, weight, *_ in evidence], ""
-    bars = bars[:MAX_EVIDENCE_BARS][::-1]
+    bars = bars[:MAX_EVIDENCE_BARS][::-1]  # barh draws from the bottom up
     figure = create_figure(6, 0.9 + 0.28 * len(bars))
     axes = figure.add_subplot()
     weights = np.array([weight for _, weight in bars])
@@ -150,7 +154,7 @@ def evidence_bars(evidence: Ledger | Sequence[tuple[Any, ...]]) -> Figure:
 def learning_curve(scores_by_rows: Mapping[int, Scores], score: str = "log_loss") -> Figure:
     """Plot a score and its interval against the number of training rows; the base rate is dashed."""
     sizes = sorted(scores_by_rows)
-    values = np.array([getattr(scores_by_rows[size], score) for size in sizes])
+    values = np.array([getattr(scores_by_rows[size], score) for size in sizes])  # (sizes, 3): value, low, high
     figure, axes = create_axes("training rows", score.replace("_", " "))
     axes.fill_between(sizes, values[:, 1], values[:, 2], color=BLUE, alpha=0.2, linewidth=0, label="95 % interval")
     axes.plot(sizes, values[:, 0], color=BLUE, marker="o", label="model")
@@ -165,15 +169,15 @@ def learning_curve(scores_by_rows: Mapping[int, Scores], score: str = "log_loss"
 
 
 def dependence_map(dependence: Dependence) -> Figure:
-    """Plot how dependent each pair of columns is given the class, in bits a row; the title is the verdict.
+    """Plot the dependence of each pair of columns given the class, in bits per row; the title is the verdict.
 
-    ``dependence`` is what `priory.measure_dependence(X, y)` returns.
+    ``dependence`` is the result of `priory.measure_dependence(X, y)`.
     """
     names, k = [_format_label(name) for name in dependence.names], len(dependence.names)
     size = min(2.6 + 0.45 * k, 9.0)
     figure = create_figure(size + 1.4, size)
     axes = figure.add_subplot()
-    shown = np.where(np.eye(k, dtype=bool), np.nan, dependence.bits)
+    shown = np.where(np.eye(k, dtype=bool), np.nan, dependence.bits)  # (columns, columns), without the diagonal
     top = max(float(np.nanmax(shown, initial=0.0)), 0.05)
     image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=top)
     tall = max(map(len, names), default=0) * k > 40
@@ -196,6 +200,7 @@ def roc_curves(scores: Scores) -> Figure:
     figure.set_size_inches(5, 5)
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     worst = sorted(scores.worst(6), key=lambda one: -one.roc_area.value)
+    # with two classes one curve is enough: the other is its mirror image, with the same area
     for one in worst[: 1 if len(scores.classes) == 2 else None]:
         curve = scores.roc(one.label)
         axes.plot(curve.x, curve.y, label=f"{one.roc_area.value:.3f} {_format_label(one.label)}")

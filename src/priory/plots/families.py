@@ -21,12 +21,12 @@ CURVE_POINTS = 400
 
 
 def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x: ArrayLike) -> Figure:
-    """Plot a family fitted to values over their histogram: its maximum-likelihood curve, and what it predicts.
+    """Plot the maximum-likelihood and predictive distributions of a family over the histogram of values.
 
     Parameters
     ----------
     family : a family of numbers, such as ``Gaussian``
-        A class takes its prior from the values.
+        For a class, the prior is estimated from the values.
     x : the values
     """
     kind = family if isinstance(family, type) else type(family)
@@ -36,6 +36,7 @@ def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x
     values = values[~np.isnan(values)]
     if len(values) < 2:
         raise DataError(f"{len(values)} value(s): give two or more to fit a family to.")
+    # one class (all zeros) and one column
     block = (family() if isinstance(family, type) else family).observe(values[:, None], np.zeros(len(values), int), 1)
     belief = family.empirical_prior(block) if isinstance(family, type) else family
     whole = kind.is_discrete
@@ -52,7 +53,7 @@ def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x
         axes.hist(values, bins="auto", density=True, color="0.85", label="data")
     names = {"ml": "maximum likelihood", "predictive": "predictive"}
     for (estimate, name), style, colour in zip(names.items(), styles, (RED, BLUE), strict=True):
-        curve = np.exp(belief.log_likelihood(block, grid[:, None], estimate))[:, 0, 0]
+        curve = np.exp(belief.log_likelihood(block, grid[:, None], estimate))[:, 0, 0]  # one class, one column
         axes.plot(grid, curve, style, color=colour, label=name)
     axes.plot(values, np.full(len(values), 0.0), "|", color=INK_COLOUR, alpha=0.4)
     axes.legend(frameon=False)
@@ -60,13 +61,13 @@ def fitted_family(family: ArrayFamily[Any, Any] | type[ArrayFamily[Any, Any]], x
 
 
 def likelihood_curve(space: Continuum) -> Figure:
-    """Plot the likelihood of θ given what was observed, and its maximum.
+    """Plot the likelihood of θ given the observations, and its maximum.
 
     >>> from priory import Continuum
     >>> figure = likelihood_curve(Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3))
     """
     best = space.ml()
-    theta = np.linspace(0.0005, 0.9995, CURVE_POINTS)
+    theta = np.linspace(0.0005, 0.9995, CURVE_POINTS)  # log θ is infinite at 0 and 1
     first, second = (float(n) for n in _count_outcomes(space))
     log_likelihood = first * np.log(theta) + second * np.log1p(-theta)
     figure, axes = create_axes("θ", f"P(D | θ) of {first:g} {space.outcomes[0]}, {second:g} {space.outcomes[1]}")
@@ -84,7 +85,7 @@ def _count_outcomes(space: Continuum) -> tuple[float, float]:
 
 
 def _spread_values(values: Array) -> Array:
-    """Evenly spaced points to draw at, a little beyond the data."""
+    """Return evenly spaced points, a little beyond the data; positive data keep positive points."""
     low, high = float(values.min()), float(values.max())
     reach = 0.12 * ((high - low) or 1.0)
     return np.linspace(max(low - reach, low / 2) if low > 0 else low - reach, high + reach, CURVE_POINTS)

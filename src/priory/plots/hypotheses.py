@@ -1,4 +1,4 @@
-"""Figures of hypothesis spaces: how probabilities change as observations come in."""
+"""Figures of hypothesis spaces: how probabilities change with the observations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_MARKED_OBSERVATIONS = 40
 def posterior_curves(space: Hypotheses[NameT], observations: Sequence[object]) -> Figure:
     """Plot the posterior probability of each hypothesis against the number of observations.
 
-    With many hypotheses, those that were most probable at any time have colours and names; the others are grey.
+    With many hypotheses, the ones that were most probable at any time are coloured and named; the others are grey.
     """
     curves = np.array([list(state.posterior.values()) for state in _replay_observations(space, observations)])
     figure, axes = create_axes("number of observations", "posterior probability of the hypothesis")
@@ -48,14 +48,14 @@ def posterior_curves(space: Hypotheses[NameT], observations: Sequence[object]) -
 
 
 def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max_panels: int = 12) -> Figure:
-    """Plot the posterior as bars before anything was observed and after each observation, a panel for each.
+    """Plot the posterior as bars, one panel for the prior and one for each observation.
 
-    The most probable hypothesis is orange. With many hypotheses, its name stands in the corner.
+    The most probable hypothesis is orange; with many hypotheses, its name is in the corner.
     """
     states = [list(state.posterior.values()) for state in _replay_observations(space, observations)]
     shown = states[:max_panels]
     columns = min(len(shown), 3)
-    rows = -(-len(shown) // columns)
+    rows = -(-len(shown) // columns)  # rounded up
     figure = create_figure(0.9 + 1.7 * columns, 0.7 + 1.6 * rows)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     few = len(space.names) <= MAX_NAMED_BARS
@@ -92,11 +92,19 @@ def next_outcome_curve(space: HypothesisSpace[Any], observations: Sequence[objec
 
 
 def belief(space: Continuum) -> Figure:
-    """Plot the posterior density of θ, with the ML, MAP and mean values marked; the prior is dashed."""
+    """Plot prior, likelihood and posterior of θ, with the ML, MAP and mean values marked.
+
+    The likelihood is scaled to the height of the posterior: it is no density of θ, and only its shape matters.
+    """
     figure, axes = create_axes("θ", "density")
     theta = np.linspace(0.001, 0.999, 999)
-    axes.plot(theta, np.exp(space.clone_unfitted().log_density(theta)), "--", color="0.6", label="prior")
-    axes.plot(theta, np.exp(space.log_density(theta)), color=BLUE, label="posterior")
+    prior, posterior = (state.log_density(theta) for state in (space.clone_unfitted(), space))
+    axes.plot(theta, np.exp(prior), "--", color="0.6", label="prior")
+    if space.seen.n > 0:
+        likelihood = posterior - prior  # in logarithms, up to a constant
+        scaled = np.exp(likelihood - likelihood.max() + posterior.max())
+        axes.plot(theta, scaled, ":", color=CLASS_COLOURS[4], label="likelihood (scaled)")
+    axes.plot(theta, np.exp(posterior), color=BLUE, label="posterior")
     marks = {"mean": (float(space.posterior.mean()), ":")}
     if not space.map_fault:
         marks = {"MAP": (space.map(), "--")} | marks
@@ -113,9 +121,9 @@ def belief(space: Continuum) -> Figure:
 
 
 def belief_curve(space: Continuum, observations: Sequence[object], mass: float = 0.9) -> Figure:
-    """Plot the posterior of θ against the number of observations: mean, mode, and the central ``mass`` of it.
+    """Plot mean, mode and central ``mass`` interval of θ against the number of observations.
 
-    Where no single θ is the most probable there is no mode.
+    The mode is omitted where it is not unique.
     """
     beliefs = [state.posterior for state in _replay_observations(space, observations)]
     mean, mode = np.array([(b.mean(), b.mode()) for b in beliefs], dtype=float).T
@@ -130,21 +138,39 @@ def belief_curve(space: Continuum, observations: Sequence[object], mass: float =
     return figure
 
 
+def description_lengths(space: Hypotheses[NameT]) -> Figure:
+    """Plot the bits that name each hypothesis, and on top of them the bits of the observations given it.
+
+    The MAP hypothesis has the lowest bar. A hypothesis that was ruled out has none: it would need infinitely many.
+    """
+    names = space.possible
+    parts = np.array([space.bits[name] for name in names])  # (hypotheses, 2)
+    figure, axes = create_axes("hypothesis", "bits")
+    labels, best = [str(name) for name in names], space.map_set()
+    axes.bar(labels, parts[:, 0], color=CLASS_COLOURS[0], width=0.7, label="the hypothesis: -log2 P(h)")
+    axes.bar(labels, parts[:, 1], bottom=parts[:, 0], color=CLASS_COLOURS[4], width=0.7, label="the data: -log2 P(D|h)")
+    for k, (name, total) in enumerate(zip(names, parts.sum(axis=1), strict=True)):
+        axes.annotate(f"{total:.2f}", (k, total), ha="center", va="bottom", weight="bold" if name in best else "normal")
+    axes.legend(frameon=False)
+    return figure
+
+
 def version_space(
     space: Hypotheses[NameT],
     inputs: Sequence[object],
     examples: Sequence[tuple[object, object]] = (),
     outcome: Hashable = "+",
 ) -> Figure:
-    """Plot which inputs each hypothesis predicts to be ``outcome``, and below that the vote of all hypotheses.
+    """Plot the inputs for which each hypothesis predicts ``outcome``, and below it the vote of all hypotheses.
 
-    The hypotheses that are still possible are at the top and dark, those ruled out are below the line and faded. For
-    hypotheses about labelled inputs, observed as ``(input, label)``; ``examples`` are marked above the vote.
+    Possible hypotheses are at the top and dark; the ones ruled out are below the line and faded. The observations must
+    be pairs ``(input, label)``; ``examples`` are marked above the vote.
     """
     possible = space.possible
     order = possible + [name for name in space.names if name not in possible]
     row, column = list(space.likelihood.outcomes).index(outcome), [space.names.index(name) for name in order]
     p = np.array([space.votes(x)[row, column] for x in inputs]).T  # (hypotheses, inputs)
+    # (hypotheses, 1)
     faded = np.where(np.arange(len(order)) < len(possible), 1.0, 0.3)[:, None]
     figure = create_figure(6, 6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
@@ -161,14 +187,14 @@ def version_space(
 
 
 def _choose_named(curves: Array) -> Array:
-    """The curves (observations, hypotheses) to name: all if they are few, else the highest at any time."""
+    """Return the hypotheses to name, given curves (observations, hypotheses): all, or the highest at any time."""
     if curves.shape[1] <= MAX_NAMED_CURVES:
         return np.arange(curves.shape[1])
     return np.sort(np.argsort(-curves.max(axis=0), kind="stable")[:MAX_NAMED_CURVES])
 
 
 def _replay_observations(space: SpaceT, observations: Sequence[object]) -> Iterator[SpaceT]:
-    """Yield the space before anything was observed, and after each observation."""
+    """Yield the space without observations, and after each observation."""
     state = space.clone_unfitted()
     yield state
     for observation in observations:

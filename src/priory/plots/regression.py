@@ -37,14 +37,14 @@ class LineModel(Protocol):
 
 
 class StepwiseModel(Protocol):
-    """A model that keeps the error of every step, such as `priory.SigmoidUnit`."""
+    """A model with the error of every training step, such as `priory.SigmoidUnit`."""
 
     @property
     def errors_(self) -> Array: ...
 
 
 class LineBelief(Protocol):
-    """A belief about weights, such as `priory.regression.linear_posterior.NormalInverseGamma`."""
+    """A distribution of weights, such as `priory.regression.linear_posterior.NormalInverseGamma`."""
 
     @property
     def mean(self) -> Array: ...
@@ -68,7 +68,7 @@ class LineBelief(Protocol):
 
 
 def prior_lines(model: LineModel, x: ArrayLike, size: int = 40, random_state: RandomState = 0) -> Figure:
-    """Plot lines drawn from the prior; one declared as a `NormalInverseGamma` needs no data."""
+    """Plot lines drawn from the prior; with a `NormalInverseGamma` prior the model need not be fitted."""
     figure, axes = create_axes("x", "y", "Lines drawn from the prior")
     _draw_lines(axes, model, np.asarray(x, dtype=float), size, True, random_state)
     return figure
@@ -95,7 +95,7 @@ def predictive_band(
     level: float = 0.9,
     frequentist: tuple[str, ArrayLike] | None = None,
 ) -> Figure:
-    """Plot the band that holds new rows with probability ``level``, and the rows (X, y).
+    """Plot the predictive band that contains new rows with probability ``level``, and the rows (X, y).
 
     ``frequentist`` is the name of another line for comparison, and its height at ``x``.
     """
@@ -112,7 +112,7 @@ def predictive_band(
 
 
 def class_probability(x: ArrayLike, curves: dict[str, ArrayLike], X: ArrayLike, d: ArrayLike) -> Figure:
-    """Plot P(d = 1 | x) by several methods, and the examples (X, d) that they were fitted to."""
+    """Plot P(d = 1 | x) by several methods, and the training examples (X, d)."""
     figure, axes = create_axes("x", "y", "Probability of class 1")
     for (name, p), style in zip(curves.items(), ("--", "-.", "-", ":"), strict=False):
         axes.plot(x, p, linestyle=style, linewidth=2, label=name)
@@ -123,7 +123,7 @@ def class_probability(x: ArrayLike, curves: dict[str, ArrayLike], X: ArrayLike, 
 
 
 def error_per_step(unit: StepwiseModel) -> Figure:
-    """Plot the cross-entropy of a sigmoid unit before each step of its rule, and after the last."""
+    """Plot the cross-entropy of a sigmoid unit before each training step, and after the last."""
     figure, axes = create_axes("step", "cross-entropy (nats)")
     errors = unit.errors_
     axes.plot(errors, color=BLUE, marker="o" if len(errors) <= 40 else "", markersize=4)
@@ -135,10 +135,10 @@ def error_per_step(unit: StepwiseModel) -> Figure:
 
 
 def belief_plane(belief: LineBelief, title: str = "") -> Figure:
-    """Plot the belief about a line in the plane of its two parameters: intercept across, slope up.
+    """Plot the distribution of a line in the plane of its parameters: intercept across, slope up.
 
     ``belief`` is a prior or a posterior of one column, such as ``BayesianLinearRegression().fit(X, y).posterior_``. The
-    contours hold 50, 80 and 95 % of it.
+    contours enclose 50, 80 and 95 % of the probability.
     """
     slope, intercept, cover = _map_belief(belief)
     figure, axes = create_axes("intercept", "slope", title)
@@ -153,23 +153,24 @@ def belief_plane(belief: LineBelief, title: str = "") -> Figure:
 
 
 def _map_belief(belief: LineBelief) -> tuple[Array, Array, Array]:
-    """A grid of slopes and intercepts, and the share of the belief that is denser than each of its points.
+    """Return grids of slopes and intercepts, and the probability of the density region through each grid point.
 
-    Level and slope have a two-dimensional Student t distribution with 2 shape degrees of freedom, of which the region
-    inside the squared distance q holds 1 - (1 + q / nu)^(-nu / 2).
+    Level and slope have a bivariate Student-t distribution with nu = 2 * shape degrees of freedom; the ellipse of
+    squared Mahalanobis distance q has probability 1 - (1 + q / nu)^(-nu / 2).
     """
     if len(belief.mean) != 2 or not belief.level:
         raise DataError("the plane is for a line: one column of numbers, and an intercept.")
     nu = 2 * belief.shape
     covariance = np.linalg.inv(belief.precision) * belief.scale / belief.shape
-    turn = np.array([[1.0, -float(belief.centre[1])], [0.0, 1.0]])  # level and slope to intercept and slope
+    turn = np.array([[1.0, -float(belief.centre[1])], [0.0, 1.0]])  # (level, slope) -> (intercept, slope)
     spread = np.sqrt(np.diag(turn @ covariance @ turn.T))
+    # the intercept is the level at the centre, moved to x = 0
     middle = turn @ belief.mean + np.array([float(belief.centre[0]), 0.0])
-    reach = 1.15 * np.sqrt(nu * (0.05 ** (-2 / nu) - 1))  # a little beyond the region that holds 95 %
+    reach = 1.15 * np.sqrt(nu * (0.05 ** (-2 / nu) - 1))  # a little beyond the 95 % region
     intercept, slope = (m + reach * s * np.linspace(-1, 1, 201) for m, s in zip(middle, spread, strict=True))
     away = np.stack(np.meshgrid(intercept, slope), axis=-1) - middle  # (slopes, intercepts, 2)
     back = away @ np.linalg.inv(turn).T
-    q = np.einsum("abi,ij,abj->ab", back, np.linalg.inv(covariance), back)
+    q = np.einsum("abi,ij,abj->ab", back, np.linalg.inv(covariance), back)  # (slopes, intercepts)
     return slope, intercept, 1 - (1 + q / nu) ** (-nu / 2)
 
 

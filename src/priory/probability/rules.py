@@ -1,7 +1,6 @@
 """The basic formulas of probability: complement, product rule, sum rule, independence, total probability, Bayes' rule.
 
-Each function checks its arguments: a probability lies in [0, 1], and so must the result, or the arguments contradict
-one another.
+Each function checks that its arguments are in [0, 1] and do not contradict one another.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 
 from priory.errors import DataError
 
-PROBABILITY_TOLERANCE = 1e-9  # how far from one the sum of a distribution may be: people type in rounded numbers
+PROBABILITY_TOLERANCE = 1e-9  # allowed rounding error in typed probabilities
 
 
 def complement(p_a: float) -> float:
@@ -42,7 +41,7 @@ def conditional_probability(p_both: float, p_b: float) -> float:
         raise DataError("P(B) = 0: P(A|B) is not defined, because B cannot happen.")
     if both > b + PROBABILITY_TOLERANCE:
         raise DataError(f"P(A∧B) = {both:g} is more than P(B) = {b:g}: A and B cannot be likelier than B.")
-    return min(both / b, 1.0)
+    return min(both / b, 1.0)  # rounding may exceed 1
 
 
 def are_independent(p_a: float, p_b: float, p_both: float) -> bool:
@@ -62,6 +61,7 @@ def sum_rule(p_a: float, p_b: float, p_both: float) -> float:
     0.75
     """
     a, b, both = check_probability("P(A)", p_a), check_probability("P(B)", p_b), check_probability("P(A∧B)", p_both)
+    # monotonicity: P(A ∧ B) <= min(P(A), P(B))
     if both > min(a, b) + PROBABILITY_TOLERANCE:
         raise DataError(
             f"P(A∧B) = {both:g} is more than P(A) = {a:g} or P(B) = {b:g}: "
@@ -105,7 +105,7 @@ def check_probability(name: str, p: float) -> float:
     """Return ``p`` clipped to [0, 1], or raise if it is not a probability."""
     if not -PROBABILITY_TOLERANCE <= p <= 1 + PROBABILITY_TOLERANCE:
         raise DataError(f"{name} = {p:g} is not a probability: give a number from 0 to 1.")
-    return min(max(p, 0.0), 1.0)
+    return min(max(p, 0.0), 1.0)  # remove rounding errors
 
 
 def check_distribution(name: str, p: Sequence[float]) -> Sequence[float]:

@@ -1,4 +1,4 @@
-"""Cross products about any point, exact and rounded once: what the posterior is made of.
+"""Cross products about a given centre, computed exactly and rounded once; the posterior is built from them.
 
     Σ (z - c) (z - c)'  =  Σ z z' - c Σ z' - Σ z c' + n c c'
 
@@ -32,8 +32,9 @@ def centre_products(statistics: CrossProducts, centre: Array, unit: Array) -> Ce
     """Return the products about ``centre`` in ``unit``, both (1 + terms,), each rounded once."""
 
     def compute(record: CrossProducts) -> CentredProducts:
-        size = np.concatenate([[0], np.frexp(unit)[1] - 1])  # of the one, the target and the terms
+        size = np.concatenate([[0], np.frexp(unit)[1] - 1])  # log2 units of the constant, the target and the terms
         left, right = list_pairs(len(size))
+        # exact sums of all pairs, expanded to a symmetric matrix (2 + terms, 2 + terms)
         matrix = record.move_cells(-centre).to_floats(size[left] + size[right])[index_pairs(len(size))]
         return CentredProducts(float(matrix[0, 0]), matrix[0, 1:], matrix[1:, 1:])
 

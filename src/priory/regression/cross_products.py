@@ -1,9 +1,9 @@
-"""The sufficient statistics of linear regression: exact sums of the products of all pairs of columns.
+"""Sufficient statistics of linear regression: exact sums of products of all pairs of columns.
 
     Σ z z'        with  z = (1, y, x),  a one, the target and the terms
 
-The one makes the number of rows and the sums of the columns products, too. The sums are exact: the order of the rows
-does not matter, and what is forgotten was never there.
+Because of the one, the number of rows and the sums of the columns are among the products. The sums are exact, so they
+do not depend on the order of the rows, and forgetting rows restores the sums without them.
 
 A column with missing cells has a second term, a flag: a missing cell has z = 0 and its flag is 1. The value that
 replaces a missing cell (the mean of the cells present) is therefore a function of the statistics, and is forgotten
@@ -57,10 +57,9 @@ class Term(NamedTuple):
 @register_record("Products")
 @dataclass(frozen=True, eq=False)
 class CrossProducts(Statistics):
-    """The sums of products of all pairs of one, target and terms; `list_pairs` says in which order.
+    """Sums of products of all pairs of one, target and terms, in the order of `list_pairs`.
 
-    Terms are in the order of their columns, with the flags of missing cells after all others. Levels and flags that no
-    row has are not there.
+    Terms are in the order of their columns, with the missing flags last. Levels and flags without rows are dropped.
     """
 
     frame_fields: ClassVar[tuple[str, ...]] = ("terms",)
@@ -84,7 +83,7 @@ class CrossProducts(Statistics):
         return self.products[:1].to_floats()[0]
 
     def _find_squares(self) -> Array:
-        """Where the sums of the squares of one, target and terms are."""
+        """Return the positions of the squares of one, target and terms among the pairs, (2 + terms,)."""
         return np.diagonal(index_pairs(2 + len(self.terms)))
 
     # -- terms -----------------------------------------------------------------------------------------------------
@@ -99,7 +98,7 @@ class CrossProducts(Statistics):
         return self._take_terms(sort_terms([*self.terms, *terms]))
 
     def drop_empty_terms(self) -> CrossProducts:
-        """Return the statistics without levels and flags that no row has."""
+        """Return the statistics without the levels and flags that occur in no row."""
         if all(term.kind == "value" for term in self.terms):
             return self
         some = self.products[self._find_squares()[2:]].signs() > 0
@@ -112,16 +111,18 @@ class CrossProducts(Statistics):
         if terms == self.terms:
             return self
         place = {term: i for i, term in enumerate(self.terms, start=2)}
+        # the old position of each new column; -1 for a term that is new
         order = np.array([0, 1, *(place.get(term, -1) for term in terms)])
         left, right = (order[side] for side in list_pairs(len(order)))
         known = (left >= 0) & (right >= 0)
+        # (pairs, limbs): the sums of known pairs, zero for new ones
         limbs = self.products.limbs[index_pairs(2 + len(self.terms))[left, right]]
         return CrossProducts(ExactSums.from_limbs(np.where(known[:, None], limbs, 0), self.products.base), terms)
 
     # -- the algebra -----------------------------------------------------------------------------------------------
 
     def align(self, other: CrossProducts) -> tuple[CrossProducts, CrossProducts]:
-        """Return both records over the terms of both."""
+        """Return both records over the union of their terms."""
         if self.terms == other.terms:
             return self, other
         ours, theirs = ({t.column for t in r.terms if t.kind == "value"} for r in (self, other))
@@ -129,12 +130,13 @@ class CrossProducts(Statistics):
             raise DataError(
                 f"cannot combine numbers in {_format_columns(ours)} with numbers in {_format_columns(theirs)}."
             )
+        # the order of the columns is taken from the record that has more of them
         first, second = (self, other) if _count_columns(self) >= _count_columns(other) else (other, self)
         terms = sort_terms([*first.terms, *second.terms])
         return self._take_terms(terms), other._take_terms(terms)
 
     def check_subtraction(self, total: CrossProducts, part: CrossProducts) -> CrossProducts:
-        """Return ``total - part``, or raise NotLearnedError if no rows have these sums."""
+        """Return ``total - part``, or raise NotLearnedError if no set of rows can have these sums."""
         learned, forgotten, left = (float(record.n) for record in (total, part, self))
         if left < 0:
             message = f"cannot forget {forgotten:g} of {learned:g}: only what was learned can be forgotten."
@@ -153,6 +155,7 @@ class CrossProducts(Statistics):
     def centre(self) -> Array:
         """Return the mean of the cells present, for the target and values; zero for levels and flags."""
         sums, _ = self.products[: 2 + len(self.terms)].to_integers()
+        # (1 + terms,): the number of present cells, as exact integers
         n = np.full(1 + len(self.terms), sums[0], dtype=object)
         for value, flag in self.find_missing_flags():
             n[value] -= sums[1 + flag]
@@ -160,7 +163,7 @@ class CrossProducts(Statistics):
         return np.where(values, divide_integers(sums[1:], np.where(values, n, 1)), 0.0)
 
     def choose_units(self) -> Array:
-        """Return a power of two for the target and each term, (1 + terms,): one for columns of an ordinary size."""
+        """Return a power of two for the target and each term, (1 + terms,); 1 for columns of ordinary magnitude."""
         return self.derive("units", lambda r: choose_units(r.products[0], r.products[r._find_squares()[1:]]))
 
     def move_cells(self, step: Array) -> ExactSums:
@@ -170,7 +173,7 @@ class CrossProducts(Statistics):
 
 
 def _find_impossible(sums: Array, sums_exponent: int, squares: Array, squares_exponent: int) -> int | None:
-    """Return the first column whose squares are less than any rows with these sums have; the first sum is n."""
+    """Return the first column that violates n Σz² >= (Σz)² (Cauchy-Schwarz), or None; the first sum is n."""
     common = min(sums_exponent, squares_exponent)
     first, second = sums << (sums_exponent - common), squares << (squares_exponent - common)
     wrong = first[0] * second < first * first if first[0] else (second != 0) | (first != 0)
@@ -178,7 +181,7 @@ def _find_impossible(sums: Array, sums_exponent: int, squares: Array, squares_ex
 
 
 def sort_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """Return each term once, in the order of the columns as they first come; levels by name, and flags at the end."""
+    """Return each term once: columns in order of first occurrence, levels by name, flags last."""
     unique = sorted(dict.fromkeys(terms), key=lambda t: t.kind == "missing")
     column = {name: i for i, name in enumerate(dict.fromkeys(t.column for t in unique))}
     return tuple(
@@ -221,6 +224,7 @@ def accumulate_products(
 def find_missing_columns(x: Array) -> Array:
     """Return the columns with missing cells."""
     with np.errstate(over="ignore", invalid="ignore"):
+        # a sum is a cheap filter: it is NaN if any cell is
         suspects = np.flatnonzero(~np.isfinite(x.sum(axis=0))) if x.dtype.kind == "f" else np.empty(0, dtype=int)
     return suspects[np.isnan(x[:, suspects]).any(axis=0)]
 

@@ -1,4 +1,4 @@
-"""Classes that are declared on the first call to ``partial_fit``, because a model of weights cannot add any later."""
+"""Classes declared on the first call to ``partial_fit``; models with weights per class cannot add classes later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from priory.errors import DataError
 
 
 def resolve_declared_classes(declared: ArrayLike | None, known: Array | None) -> Array:
-    """Return the classes, sorted: as declared on the first call, and the same ones ever after."""
+    """Return the sorted classes, which must be declared on the first call and cannot change later."""
     if known is None:
         if declared is None:
             raise DataError("classes must be passed on the first call to partial_fit.")
@@ -21,7 +21,7 @@ def resolve_declared_classes(declared: ArrayLike | None, known: Array | None) ->
 
 
 def encode_declared_classes(labels: Array, classes: Array) -> Array:
-    """Return the number of each label among the classes, (rows,).
+    """Return the index of each label among the classes, (rows,).
 
     >>> encode_declared_classes(np.array(["yes", "no", "yes"]), np.array(["no", "yes"])).tolist()
     [1, 0, 1]

@@ -1,4 +1,4 @@
-"""Encode a data frame as numbers: which columns become which terms of a regression.
+"""Encode the columns of a data frame as terms of a regression.
 
 The rules:
 
@@ -22,7 +22,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.regression.cross_products import Term
 
-MAX_CATEGORY_LEVELS = 1000  # a column with more is an identifier, not a category
+MAX_CATEGORY_LEVELS = 1000  # a column with more levels is an identifier
 
 NarwhalsFrame = nw.DataFrame[Any]
 
@@ -40,7 +40,7 @@ def has_non_numeric_columns(frame: NarwhalsFrame) -> bool:
 
 
 def encode_design_columns(frame: NarwhalsFrame, columns: Iterable[str]) -> tuple[Array, tuple[Term, ...]]:
-    """Return the named columns as numbers (rows, terms), and the term that each of those columns is.
+    """Return the named columns as numbers, (rows, terms), and the term of each resulting column.
 
     >>> import polars as pl
     >>> frame = nw.from_native(pl.DataFrame({"cm": [3.0, None], "sex": ["F", "M"]}))

@@ -27,8 +27,8 @@ from priory.errors import DataError
 from priory.regression.centred_products import centre_products
 from priory.regression.cross_products import CrossProducts
 
-RANK_TOLERANCE = 1e-13  # relative to a column's squared length: a smaller part outside the others is rounding
-MIN_LEAVE_ONE_OUT_SHARE = 1e-12  # 1 - leverage: below this a row alone determines a weight
+RANK_TOLERANCE = 1e-13  # a smaller squared pivot (of a unit diagonal) is rounding error
+MIN_LEAVE_ONE_OUT_SHARE = 1e-12  # 1 - leverage; below this a single row determines a weight
 
 
 class StudentT(NamedTuple):
@@ -84,7 +84,7 @@ class NormalInverseGamma:
     Parameters
     ----------
     mean : ndarray of shape (n_weights,)
-        The expected weights; the level comes first if there is one.
+        The expected weights, with the level first if there is one.
     precision : ndarray of shape (n_weights, n_weights)
         The precision of the weights, in units of the noise precision; zero means a flat prior.
     shape, scale : float
@@ -94,8 +94,8 @@ class NormalInverseGamma:
     level : bool
         Whether there is a level, the expected target at the centre.
     unit : float or ndarray of shape (1 + n_terms,)
-        Powers of two: the weights, their precision and ``scale`` are those of targets and terms divided by them. One,
-        except for columns whose squares would overflow or vanish.
+        Powers of two by which target and terms are divided; weights, precision and ``scale`` refer to the divided
+        columns. They are 1 except for columns whose squares would overflow or underflow.
 
     References
     ----------
@@ -129,7 +129,7 @@ class NormalInverseGamma:
         return "its precision is not symmetric" if (self.precision != self.precision.T).any() else None
 
     def find_intercepts(self, weights: Array) -> Array:
-        """Return the target where every term is zero, for each row of ``weights`` (lines, weights)."""
+        """Return the expected target at zero terms, (lines,), for each row of ``weights``, (lines, weights)."""
         first = int(self.level)
         level = weights[:, 0] if first else 0.0
         return np.asarray(self.centre[0] + level - weights[:, first:] @ self.centre[1:])
@@ -152,11 +152,13 @@ class NormalInverseGamma:
             raise DataError(
                 f"the prior is for {len(self.centre) - 1} columns, but the rows have {len(statistics.terms)} terms."
             )
+        # normal equations about the prior mean: precision (weights, weights), residual and step (weights,)
         prior = self.rescale(np.where(self.units == 1, statistics.choose_units(), self.units))
         gram, cross, square = prior._normal_equations(statistics)
         precision = prior.precision + gram
         residual = cross - gram @ prior.mean  # X'(y - X mean): (weights,)
         step = _solve_factored(_factorise_precision(precision), residual)
+        # |y - X mean|² minus the part that the step explains
         error = square - 2 * prior.mean @ cross + prior.mean @ gram @ prior.mean - residual @ step
         return replace(
             prior,
@@ -182,7 +184,7 @@ class NormalInverseGamma:
 
     @property
     def weight_units(self) -> Array:
-        """What a weight of one stands for: the unit of the target in that of its term; (weights,)."""
+        """The unit of each weight, (weights,): the unit of the target divided by the unit of the term."""
         terms = self.units[1:]
         return np.asarray(self.units[0] / (np.concatenate([[1.0], terms]) if self.level else terms))
 
@@ -202,7 +204,7 @@ class NormalInverseGamma:
 
     @cached_property
     def root(self) -> Array:
-        """R with R'R = precision⁻¹: multiplying by it is much faster than solving a system for every row."""
+        """R with R'R = precision⁻¹, (weights, weights); multiplying by it is faster than solving a system per row."""
         lower, unit = _factorise_precision(self.precision)
         return np.asarray(dtrtri(lower, lower=1)[0] * unit)
 
@@ -228,6 +230,7 @@ class NormalInverseGamma:
         """Return the prediction for each learned row as if that row had not been learned, in closed form."""
         w, u = np.asarray(weight, dtype=float), self._add_level_column(z)
         unit = self.units[0]
+        # (rows,): leverage and residual in units; removing a row divides its residual by 1 - w * leverage
         leverage, error = self._leverage(u), (y / unit - self.centre[0] / unit) - u @ self.mean
         kept = 1 - w * leverage  # (rows,)
         if (kept < MIN_LEAVE_ONE_OUT_SHARE).any():
@@ -242,7 +245,7 @@ class NormalInverseGamma:
         return StudentT(y - unit * (error / kept), unit * spread, 2 * shape + 0 * error)
 
     def log_normaliser(self) -> float:
-        """Return the log normalising constant of the proper part; flat directions have none, in any compared model."""
+        """Return the log normalising constant, without flat directions, which cancel between compared models."""
         proper = np.flatnonzero(np.diag(self.precision))
         lower, unit = _factorise_precision(self.precision[np.ix_(proper, proper)])
         log_det = 2 * float((np.log(np.diag(lower)) - np.log(unit)).sum())
@@ -271,12 +274,12 @@ class NormalInverseGamma:
         noise = self.scale / rng.gamma(self.shape, size=size)
         deviation = rng.normal(size=(size, len(self.mean))) @ self.root
         weights = (self.mean + deviation * np.sqrt(noise)[:, None]) * self.weight_units
-        with np.errstate(over="ignore"):  # the square of 1e300 is infinite
+        with np.errstate(over="ignore"):  # the variance of huge targets may overflow to infinity
             return WeightDraws(weights, noise * self.units[0] * self.units[0])
 
 
 def _factorise_precision(precision: Array) -> tuple[Array, Array]:
-    """Return the Cholesky factor of the precision scaled to a unit diagonal, and the scale: any units work alike."""
+    """Return the Cholesky factor of the precision scaled to a unit diagonal, and the scale, (weights,)."""
     diagonal = np.diag(precision)
     unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     try:

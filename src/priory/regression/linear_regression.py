@@ -31,7 +31,7 @@ from priory.regression.design_matrix import (
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT
 from priory.regression.prior_strength import choose_linear_strength, term_scales
 
-COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_", "missing_")  # what a model knows of its columns
+COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_", "missing_")  # copied by `merge`
 
 
 class LineDraws(NamedTuple):
@@ -86,13 +86,13 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     noise_ : float
         The expected variance of the noise.
     terms_ : tuple of Term
-        What each weight belongs to: a column, a level of a categorical column, or the flag of missing cells.
+        The term of each weight: a column, a level of a categorical column, or a missing flag.
     prior_, posterior_ : NormalInverseGamma
         The distribution of weights and noise before and after the rows.
     log_evidence_ : float
         The log probability of the targets with weights and noise integrated out, for comparing models of the same rows.
     statistics_ : CrossProducts
-        Everything that was learned.
+        The sufficient statistics of the learned rows.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -112,8 +112,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     """
 
     statistics_: CrossProducts
-    target_: str  # the column of the targets, where the model was trained from files
-    missing_: tuple[str, ...]  # the cells that counted as missing in these files
+    target_: str  # the target column, if the model was trained from files
+    missing_: tuple[str, ...]  # the cell values that counted as missing in these files
 
     def __init__(
         self,
@@ -138,14 +138,14 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     @replace_state
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the rows, discarding what was learned before."""
+        """Fit the model to the rows, discarding previous ones."""
         self.statistics_ = self._observe_rows(X, y, sample_weight, first=True)
-        self.posterior_  # noqa: B018  # a prior that does not fit these rows is reported here, not at predict
+        self.posterior_  # noqa: B018  # raises here if the prior does not fit the rows
         return self
 
     @replace_state
     def partial_fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn more rows; a model that has forgotten all of its rows learns like a new one."""
+        """Learn more rows; a model that has forgotten all rows learns like a new one."""
         known = self.__sklearn_is_fitted__() and bool(self.statistics_.n)
         new = self._observe_rows(X, y, sample_weight, first=not known)
         self.statistics_ = self.statistics_ + new if known else new
@@ -179,7 +179,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         check_same_type(self, other)
         check_is_fitted(other)
-        if not self._has_categories():  # otherwise columns are found by name, in any order
+        if not self._has_categories():  # with categories, columns are matched by name in any order
             check_same_columns(self, other)
         merged = clone(self)
         vars(merged).update({name: value for name, value in vars(self).items() if name in COLUMN_ATTRIBUTES})
@@ -299,7 +299,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     @property
     @optional_attribute
     def terms_(self) -> tuple[Term, ...]:
-        """What each weight belongs to: a column, a level of a category, or the flag of missing cells."""
+        """The term of each weight: a column, a level of a category, or a missing flag."""
         check_is_fitted(self)
         return self.statistics_.terms
 
@@ -360,7 +360,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         return student.location, student.std()
 
     def predict_interval(self, X: MatrixLike, level: float = 0.9) -> tuple[Array, Array]:
-        """Return the bounds between which the target of each row lies with probability ``level``."""
+        """Return the bounds of the central predictive interval with probability ``level``, (rows,) each."""
         return self.predictive(X).interval(level)
 
     def leave_one_out(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> StudentT:
@@ -383,7 +383,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     def _centre_rows(self, X: MatrixLike, y: ArrayLike | None = None) -> tuple[NormalInverseGamma, Array, Array]:
         """Return the posterior, the rows (rows, terms) about its centre, and their targets.
 
-        Levels and missing flags that were never learned get terms of their own, with the prior as their posterior.
+        Unseen levels and missing flags get their own terms, whose posterior is the prior.
         """
         check_is_fitted(self)
         x, target, inputs = self._read_rows(X, y)
@@ -428,6 +428,6 @@ class RegressionCounter:
 
 
 def _merge_unseen_levels(inputs: Sequence[Term], known_terms: Sequence[Term]) -> tuple[Term, ...]:
-    """Replace all levels of a column that were never learned by one term: nothing distinguishes them."""
+    """Replace all unseen levels of a column by one term, as they have the same (prior) distribution."""
     seen = set(known_terms)
     return tuple(t if t.kind == "value" or t in seen else Term(t.column, "unseen") for t in inputs)

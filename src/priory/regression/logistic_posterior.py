@@ -27,10 +27,10 @@ from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError
 
-INTERCEPT_PRIOR_PRECISION = 0.01  # the prior of an intercept is N(0, 10²), which is nearly flat
+INTERCEPT_PRIOR_PRECISION = 0.01  # N(0, 10²), which is nearly flat
 LOGISTIC_STRENGTH_BOUNDS = (-4.0, 4.0)  # log10 of the range of prior strengths searched
-MAX_HESSIAN_CELLS = 1 << 29  # of the matrix that Newton's method needs: 4 GiB
-HESSIAN_BLOCK_ROWS = 1 << 12  # rows multiplied at once: they stay in the cache
+MAX_HESSIAN_CELLS = 1 << 29  # 4 GiB for Newton's method
+HESSIAN_BLOCK_ROWS = 1 << 12  # rows multiplied at once, to stay in the cache
 SOFTMAX_INTEGRATION_POINTS = 1024  # for three classes or more
 INTEGRATION_BATCH_ROWS = 256  # rows integrated at once
 
@@ -110,7 +110,7 @@ class TrainingExamples:
 
 
 class SolverResult(NamedTuple):
-    """The weights that a solver found, the number of steps it took, and whether it converged."""
+    """The weights found by a solver, the number of steps, and whether it converged."""
 
     weights: Array
     n_iter: int
@@ -122,7 +122,7 @@ def fit_gradient_ascent(
 ) -> SolverResult:
     """Maximise the posterior by gradient ascent: ``w <- w + eta * (Σ (d - h(x)) x - precision * w)``.
 
-    The default ``eta`` is the largest that can never overshoot.
+    The default ``eta`` is the largest that is guaranteed not to overshoot.
     """
     if eta is None:
         largest = float(np.linalg.norm(examples.u * np.sqrt(examples.weight)[:, None], ord=2)) ** 2
@@ -145,9 +145,9 @@ def fit_newton(
     tol: float = 1e-10,
     max_iter: int = 100,
 ) -> SolverResult:
-    """Maximise the posterior by Newton's method, with steps that are halved until they go uphill.
+    """Maximise the posterior by Newton's method, with step halving.
 
-    The prior has its mean at ``centre``, or at zero weights.
+    ``centre`` is the mean of the prior, by default zero.
     """
     _check_size(examples.shape)
     mean = np.zeros(examples.shape) if centre is None else centre
@@ -170,7 +170,7 @@ def fit_newton(
 
 
 def _solve_newton_step(curvature: Array, gradient: Array) -> Array:
-    """Return curvature⁻¹ gradient, or the shortest such step if collinear columns without a prior make it singular."""
+    """Return curvature⁻¹ gradient, or the minimum-norm step if the curvature is singular (collinear columns)."""
     try:
         return np.asarray(cho_solve((np.linalg.cholesky(curvature), True), gradient))
     except np.linalg.LinAlgError:
@@ -187,7 +187,7 @@ def posterior_curvature(examples: TrainingExamples, w: Array, precision: Array) 
 def pull_to_prior(precision: Array, away: Array) -> Array:
     """Return the precision times the distance from the mean of the prior, as (contrasts, terms).
 
-    The precision is (terms,), or that of all weights together, (contrasts * terms, contrasts * terms).
+    The precision is (terms,), or a full matrix, (contrasts * terms, contrasts * terms).
     """
     return precision * away if precision.ndim == 1 else (precision @ away.ravel()).reshape(away.shape)
 
@@ -203,7 +203,7 @@ class LaplaceApproximation:
 
     def find_fault(self) -> str | None:
         if self.mean.ndim != 2 or self.root.shape != (self.mean.size, self.mean.size):
-            return "its covariance is not that of its weights"
+            return "its covariance does not match its weights"
         if np.triu(self.root, 1).any() or not (np.diag(self.root) > 0).all():
             return "the root of its covariance is not triangular, or a variance is zero"
         return None
@@ -218,14 +218,14 @@ class LaplaceApproximation:
         return cls(peak, root, evidence - float(np.log(np.diag(lower)).sum()))
 
     def learn(self, examples: TrainingExamples) -> LaplaceApproximation:
-        """Return the approximation after more rows: this Gaussian is their prior."""
-        prior_root = np.asarray(dtrtri(self.root, lower=1)[0])  # its product with its transpose is the precision
+        """Return the approximation after more rows, with this Gaussian as the prior."""
+        prior_root = np.asarray(dtrtri(self.root, lower=1)[0])  # the precision is prior_root @ prior_root.T
         precision = prior_root @ prior_root.T
         try:
             peak = fit_newton(examples, precision, centre=self.mean).weights
             lower = np.linalg.cholesky(posterior_curvature(examples, peak, precision))
         except np.linalg.LinAlgError:
-            raise DataError("what was learned cannot be computed with any more; fit the model anew.") from None
+            raise DataError("the posterior is numerically singular; fit the model again with all rows.") from None
         moved = float((((peak - self.mean).ravel() @ prior_root) ** 2).sum())
         shrunk = float(np.log(np.diag(prior_root)).sum() - np.log(np.diag(lower)).sum())
         evidence = examples.log_likelihood(peak) - 0.5 * moved + shrunk
@@ -253,6 +253,7 @@ def expected_softmax(mean: Array, root: Array, class_contrasts: Array) -> Array:
     """
     if class_contrasts.shape[1] == 1:
         variance = (root[:, :, 0] ** 2).sum(axis=1, keepdims=True)  # (rows, 1)
+        # (8,) each: each probit term integrates to Φ(mean s / √(1 + s² variance))
         share, slope = PROBIT_MIXTURE.T
         p = np.clip(ndtr(mean * slope / np.sqrt(1 + slope**2 * variance)) @ (share / share.sum()), 0.0, 1.0)
         return np.column_stack([1 - p, p])
@@ -284,8 +285,8 @@ def _map_row_batches(function: Callable[[Array], Array], u: Array) -> Array:
 def choose_logistic_strength(examples: TrainingExamples) -> float:
     """Return the prior strength of the weights that maximises the evidence, in Laplace's approximation.
 
-    The strength has a prior of its own, log-normal around 1 with a standard deviation of one decade: the evidence of a
-    few rows alone would allow absurd strengths.
+    The strength has a log-normal hyperprior around 1 with a standard deviation of one decade, because the evidence of
+    few rows alone can favour extreme strengths.
     """
     start = np.zeros(examples.shape)
 
@@ -296,19 +297,20 @@ def choose_logistic_strength(examples: TrainingExamples) -> float:
         return 0.5 * log_strength**2 - LaplaceApproximation.at(examples, precision, start).log_evidence
 
     best = minimize_scalar(cost, bounds=LOGISTIC_STRENGTH_BOUNDS, method="bounded", options={"xatol": 0.01}).x
-    return float(10.0 ** round(best, 1))  # closer strengths have practically the same evidence
+    return float(10.0 ** round(best, 1))  # a finer grid makes no practical difference
 
 
 def prior_precision(strength: float, n_terms: int) -> Array:
-    """Return the prior precision of intercept and weights, (terms,); with strength zero the intercept is flat, too."""
+    """Return the prior precision of intercept and weights, (terms,); with strength zero the intercept is flat too."""
     return np.concatenate([[min(INTERCEPT_PRIOR_PRECISION, strength)], np.full(n_terms - 1, strength)])
 
 
 def _make_normal_points(dimensions: int) -> Array:
     """Return (points, dimensions) evenly spread normal points with mean zero.
 
-    They are an additive recurrence by the root of x^(d+1) = x + 1 (a generalised golden ratio), and its mirror image.
+    They are a quasi-random additive recurrence (the R_d sequence, by the root of x^(d+1) = x + 1) and its mirror image.
     """
+    # fixed-point iteration for the generalised golden ratio
     ratio = 1.5
     for _ in range(60):
         ratio = (1 + ratio) ** (1 / (dimensions + 1))

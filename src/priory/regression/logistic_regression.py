@@ -1,4 +1,4 @@
-"""Bayesian logistic regression with the scikit-learn API: one model, five ways to treat its weights."""
+"""Bayesian logistic regression with the scikit-learn API: ML, MAP, Laplace, variational inference and NUTS."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from priory.regression.logistic_posterior import (
 LOGISTIC_METHODS = ("ml", "map", "laplace", "vi", "nuts")
 LOGISTIC_SOLVERS = ("newton", "gradient")
 SEPARATED_LOG_ODDS = 15.0  # a fitted probability within 3e-7 of 0 or 1
-MAX_STANDARDISED = 1e60  # of cells and of weights: squares of their products are finite, and the answer is the same
+MAX_STANDARDISED = 1e60  # clip for cells and weights: squares of their products stay finite
 MAX_CELL_MAGNITUDE = 1e150  # the square of a larger cell is infinite
 MAX_RHAT = 1.01  # above this the chains have not converged
 
@@ -75,8 +75,8 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
     """Logistic regression whose probabilities are averaged over the posterior of the weights.
 
     Logistic regression has no sufficient statistics of fixed size, so ``fit`` needs all rows at once. With
-    ``method="laplace"``, ``partial_fit`` and ``learn_one`` learn more rows with the posterior so far as their prior,
-    which is close to ``fit``, but not the same. To forget and merge, use :class:`~priory.BayesianLinearRegression` or
+    ``method="laplace"``, ``partial_fit`` and ``learn_one`` learn more rows with the current posterior as the prior,
+    which is close to ``fit`` but not identical. To forget and merge, use :class:`~priory.BayesianLinearRegression` or
     naive Bayes.
 
     Parameters
@@ -93,7 +93,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
     standardise : bool, default=True
         Whether the prior applies to columns in units of their standard deviation, or in their own units.
     eta : float, default=None
-        The learning rate of the gradient solver; None is the largest that can never overshoot.
+        The learning rate of the gradient solver; None is the largest that is guaranteed not to overshoot.
     tol : float, default=1e-6
         The gradient solver stops when no component of the gradient is larger.
     max_iter : int, default=10_000
@@ -114,7 +114,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
     class_prior_ : ndarray of shape (n_classes,)
         P(class): the share of the rows of each class.
     class_count_ : ndarray of shape (n_classes,)
-        The weight of the rows learned of each class.
+        The total weight of the rows of each class.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         The weights of the columns: at the peak of the posterior, or averaged over the draws.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -210,9 +210,9 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn from more rows, with the posterior so far as their prior; the first call needs all classes.
+        """Learn more rows, with the current posterior as the prior; the first call needs all classes.
 
-        The first call is ``fit``: the scales of the columns and the strength of the prior are those of its rows.
+        The first call is ``fit``: it sets the scales of the columns and the strength of the prior.
         """
         known = self.classes_ if self._has_learned() else None
         all_classes = resolve_declared_classes(classes, known)
@@ -260,7 +260,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         self.class_prior_ = self.class_count_ / self.class_count_.sum()
 
     def _fit_rows(self, x: Array, labels: Array, weight: Array, classes: Array) -> None:
-        """Learn from the first rows."""
+        """Fit the model to its first rows."""
         self.classes_ = classes
         self._centre, self._unit = _compute_scales(x, weight, bool(self.standardise))
         examples = self._make_examples(x, encode_declared_classes(labels, classes), weight)
@@ -298,7 +298,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
             _warn(f"the {self.solver} solver did not converge in {peak.n_iter} steps; raise max_iter or tol.")
 
     def _approximate_posterior(self, examples: TrainingExamples, precision: Array) -> None:
-        """Set the Gaussian or the draws that probabilities are averaged over, if the method has any."""
+        """Set the Gaussian or the draws over which probabilities are averaged; none for "ml" and "map"."""
         self._gaussian = None
         self._draws = None
         if self.method in ("ml", "map") or not self._mean.size:
@@ -352,7 +352,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         """Return intercept and weights in the units of the columns: (classes, terms), or (1, terms) for two classes."""
         check_is_fitted(self)
         w = self._mean if self._draws is None else self._draws.mean(axis=0)  # (contrasts, terms)
-        slope = w[:, 1:] / self._unit
+        slope = w[:, 1:] / self._unit  # (contrasts, columns), in the original units
         line = np.column_stack([w[:, 0] - slope @ self._centre, slope])
         return line if len(self.classes_) == 2 else self._spread @ line
 
@@ -400,7 +400,7 @@ def _compute_scales(x: Array, weight: Array, standardise: bool) -> tuple[Array, 
     if not standardise:
         return np.zeros(x.shape[1]), np.ones(x.shape[1])
     centre = np.average(x, axis=0, weights=weight)
-    reach = np.abs(x - centre).max(axis=0)  # divided out first, so that the squares of 1e-200 do not underflow
+    reach = np.abs(x - centre).max(axis=0)  # divided out first, so that squares do not underflow
     reach = np.where(reach > 0, reach, 1.0)
     variance = np.average(((x - centre) / reach) ** 2, axis=0, weights=weight)
     return centre, reach * np.sqrt(np.where(variance > 0, variance, 1.0))

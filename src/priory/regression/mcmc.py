@@ -1,7 +1,7 @@
 """Draws from the posterior of a logistic regression with BlackJAX: the No-U-Turn sampler and variational inference.
 
 Both work in coordinates z in which the Laplace approximation is a standard normal distribution (``w = peak + z·root``).
-There the sampler needs no long warm-up, and a distribution with independent z can still have correlated weights.
+There the sampler needs only a short warm-up, and a mean-field distribution of z still allows correlated weights.
 
 This is the only module that needs the optional dependencies ``priory[mcmc]``.
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from blackjax.vi.meanfield_vi import MFVIState
     from jax import Array as JaxArray
 
-N_WARM_UP_STEPS = 500  # steps in which the sampler adapts its step size
+N_WARM_UP_STEPS = 500  # steps of adaptation of step size and mass matrix
 N_PROGRESS_BLOCKS = 20  # the draws are made in this many blocks, with a progress report after each
 N_ADAM_STEPS = 1500  # of variational inference
-N_ELBO_SAMPLES = 32  # points at which each of these steps estimates the gradient
+N_ELBO_SAMPLES = 32  # Monte Carlo samples per gradient
 ADAM_LEARNING_RATE = 0.02  # at the first step; it decays along a cosine
 
 SamplingProgress = Callable[[int, int, int], None]  # called with draws done, draws in all, and divergences
@@ -38,7 +38,7 @@ LogDensity: TypeAlias = "Callable[[JaxArray], JaxArray]"
 
 @register_record("Diagnostics", finite=False)
 class Diagnostics(NamedTuple):
-    """Whether the chains agree: R-hat near 1 (below 1.01), enough effective draws, and no divergences."""
+    """Convergence diagnostics: R-hat (should be below 1.01), effective sample size, and number of divergences."""
 
     rhat: float
     ess: float
@@ -104,10 +104,11 @@ def sample_nuts(
         log_density = _make_log_density(jax, examples, precision, laplace)
         warm_key, start_key, *keys = jax.random.split(jax.random.key(seed), 2 + N_PROGRESS_BLOCKS)
         sampler = _adapt_sampler(backend, log_density, warm_key, size)
+        # draws per chain and block, rounded up
         length = -(-draws // N_PROGRESS_BLOCKS)
         run_block = _make_block_runner(jax, sampler, length)
         states = jax.vmap(sampler.init)(jax.random.normal(start_key, (chains, size)))
-        states, _ = run_block(jax.random.split(warm_key, chains), states)  # discarded: too near the starting points
+        states, _ = run_block(jax.random.split(warm_key, chains), states)  # discarded as burn-in
         positions, divergences = [], 0
         for i, key in enumerate(keys):
             states, (z, divergent) = run_block(jax.random.split(key, chains), states)

@@ -1,4 +1,4 @@
-"""The strength of the prior of linear regression: the scale of each column, and the λ that maximises the evidence."""
+"""Empirical Bayes for linear regression: the scale of each column, and the λ that maximises the evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from priory.regression.centred_products import centre_products
 from priory.regression.cross_products import CrossProducts
 
 MIN_STRENGTH_PER_ROW, MAX_STRENGTH_PER_ROW = 1e-12, 1e8  # the range of prior strengths searched, per row
-MIN_UNSPANNED_STRENGTH = 1e-7  # per row, in directions that the rows do not span: see choose_linear_strength
+MIN_UNSPANNED_STRENGTH = 1e-7  # per row, in directions not spanned by the rows
 N_STRENGTH_GRID_POINTS = 41
 
 
@@ -37,7 +37,7 @@ def choose_linear_strength(statistics: CrossProducts, scale: Array, level: bool 
     products = about.scatter() if level else about.second
     values, vectors = eigh(products[1:, 1:] / np.outer(scale, scale), check_finite=False)
     e = np.maximum(values, 0.0)  # (terms,), ascending
-    c2 = (vectors.T @ (products[1:, 0] / scale)) ** 2
+    c2 = (vectors.T @ (products[1:, 0] / scale)) ** 2  # (terms,)
     square, freedom = float(products[0, 0]), max(float(statistics.n) - level, 0.0)
     if square <= 0 or freedom == 0 or not len(e):
         return 1.0
@@ -53,7 +53,7 @@ def choose_linear_strength(statistics: CrossProducts, scale: Array, level: bool 
         left = max(square - float((c2 / (e + strength)).sum()), floor)
         return float(freedom * (c2 * strength / (e + strength) ** 2).sum() / left - (e / (e + strength)).sum())
 
-    # In a direction that the rows do not span, a weaker prior than this would turn rounding into weights.
+    # In directions that the rows do not span, a weaker prior would turn rounding errors into weights.
     weakest = max(
         MIN_UNSPANNED_STRENGTH * float(statistics.n) - float(e[0]), MIN_STRENGTH_PER_ROW * float(statistics.n)
     )
@@ -62,6 +62,6 @@ def choose_linear_strength(statistics: CrossProducts, scale: Array, level: bool 
     )
     at = int(np.argmin(cost(coarse)))
     low, high = coarse[max(at - 1, 0)], coarse[min(at + 1, len(coarse) - 1)]
-    # The root of the slope is accurate to twice as many digits as the minimum of the cost.
+    # The root of the derivative is accurate to twice as many digits as the minimum of the cost.
     best = brentq(slope, low, high, xtol=1e-14) if slope(low) < 0 < slope(high) else coarse[at]
     return float(10.0**best)

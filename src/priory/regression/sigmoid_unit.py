@@ -1,8 +1,8 @@
-"""The sigmoid unit: maximum likelihood by gradient ascent, exactly as the rule is written.
+"""The sigmoid unit: maximum likelihood by the textbook rule of gradient ascent.
 
     h(x) = 1 / (1 + exp(-w·x)),    w <- w + eta Σ_i (d_i - h(x_i)) x_i
 
-The rule climbs the likelihood of the labels, and so goes down the cross-entropy -Σ d ln h(x) + (1 - d) ln(1 - h(x)).
+The rule ascends the likelihood of the labels, and so descends the cross-entropy -Σ d ln h(x) + (1 - d) ln(1 - h(x)).
 ``fit`` sums over all rows in each step; ``partial_fit`` and ``learn_one`` take a step for each row.
 """
 
@@ -27,7 +27,7 @@ from priory.regression.declared_classes import encode_declared_classes, resolve_
 
 
 class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
-    """One sigmoid unit for two classes, trained by the rule above from zero weights; columns are used as they are.
+    """One sigmoid unit for two classes, trained from zero weights by gradient ascent on unscaled columns.
 
     For a model that standardises its columns, finds the optimum quickly and averages over weights, use
     :class:`~priory.BayesianLogisticRegression`.
@@ -39,7 +39,7 @@ class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
     steps : int, default=100
         The number of steps; each goes over all rows.
     fit_intercept : bool, default=True
-        Whether there is a weight w0 of a column of ones.
+        Whether to add a column of ones with weight w0.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
     class_prior_ : ndarray of shape (2,)
         P(class): the share of the rows of each class.
     class_count_ : ndarray of shape (2,)
-        The number of rows learned of each class.
+        The number of learned rows of each class.
     weights_ : ndarray of shape (n_weights,)
         The weights after the last step, w0 first if there is one.
     path_ : ndarray of shape (steps + 1, n_weights)

@@ -1,1 +1,1 @@
-"""``priory serve``: models behind HTTP that learn, forget and explain, and lose nothing that they acknowledged."""
+"""``priory serve``: an HTTP service for models that learn, forget and explain; acknowledged changes are durable."""

@@ -1,4 +1,4 @@
-"""The service: its models, its writer and its threads, and the application that answers requests with them."""
+"""The service (models, writer, threads) and the ASGI application that answers its requests."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from priory.service.tokens import LOCAL_USER, Identity, Scope, TokenList
 from priory.service.writer import Writer
 from priory.storage import save
 
-MAX_SLOW_CALLS = 32  # explanations, evaluations, audits and uploads that run or wait
+MAX_SLOW_CALLS = 32  # explanations, evaluations, audits and uploads, running or queued
 
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How the service runs, apart from where it listens."""
+    """Settings of the service, except the address it listens on."""
 
     folder: Path
     tokens: TokenList = field(default_factory=TokenList)
     limits: Limits = field(default_factory=Limits)
-    allowed_hosts: tuple[str, ...] = ()
-    public_url: str | None = None  # where people reach the service, if that is a proxy in front of it
+    allowed_hosts: tuple[str, ...] = ()  # besides the local names
+    public_url: str | None = None  # the URL of a reverse proxy in front of the service
 
     @property
     def is_encrypted(self) -> bool:
@@ -63,7 +63,7 @@ class Service:
         self.metrics = Metrics()
         self.store = ModelStore(settings.folder)
         self.writer = Writer(self.store, self.metrics)
-        self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")
+        self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")  # slow calls must not delay them
         self._slow_threads = ThreadPoolExecutor(2, "priory-slow")
         self._n_slow_calls = self._n_requests = 0
         self.batcher = PredictionBatcher(self.store, self._prediction_threads, self.metrics)
@@ -72,17 +72,17 @@ class Service:
 
     @cached_property
     def openapi(self) -> bytes:
-        """The description of the API, made when somebody asks for it."""
+        """The OpenAPI description as JSON, built on first use."""
         return msgspec.json.encode(describe_api(ROUTES))
 
     def close(self) -> None:
-        self._prediction_threads.shutdown()
+        self._prediction_threads.shutdown()  # finish what is running before the journal is closed
         self._slow_threads.shutdown()
         self.writer.close()
         self.store.close()
 
     def check_ready(self) -> None:
-        """Raise an error (503) if no model could answer, or if nothing can be written."""
+        """Raise ServiceError (503) if no model is fitted or the disk cannot be written."""
         if not any(model.is_fitted for model in self.store.models.values()):
             raise ServiceError(503, "no model has learned any rows yet")
         try:
@@ -91,12 +91,12 @@ class Service:
             raise ServiceError(503, "the disk is full or cannot be written; predictions go on") from None
 
     def authorise(self, request: Request, scope: Scope) -> Identity:
-        """Who sends a request; an error if they are unknown (401) or may not do this (403)."""
+        """Return the sender of a request; raise 401 for an unknown token, 403 for an insufficient scope."""
         identity = self.settings.tokens.identify(request.headers.get("authorization"))
         return self.admit(request, identity, scope)
 
     def admit(self, request: Request, identity: Identity, scope: Scope) -> Identity:
-        """Note who sends a request; an error (403) if they may not do this."""
+        """Record the sender of a request; raise 403 if their scope is insufficient."""
         if not identity.may(scope):
             raise ServiceError(403, f"this needs a token with the scope {scope}")
         request.scope[IDENTITY_KEY] = identity
@@ -104,8 +104,8 @@ class Service:
 
     @asynccontextmanager
     async def take_place(self, request: Request) -> AsyncIterator[None]:
-        """A place among the requests that are answered, taken when all of it has arrived; 503 if none is free."""
-        await request.body()
+        """Count a request as active once its whole body has arrived; raise 503 if too many are active."""
+        await request.body()  # a slow upload must not occupy a place
         if self._n_requests >= self.settings.limits.n_requests:
             raise ServiceError(503, "too many requests are under way; try again later")
         self._n_requests += 1
@@ -115,11 +115,12 @@ class Service:
             self._n_requests -= 1
 
     async def change(self, request: ChangeRequest) -> ChangeAnswer:
-        """Carry out a change; whoever hangs up does not stop it."""
+        """Carry out a change; a client that disconnects does not cancel it."""
+        # the writer's future survives the cancellation of this request
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(request)))
 
     async def run_slowly(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
-        """Run a function that takes long in a thread; only so many may wait."""
+        """Run a slow function in a thread; raise 503 if too many are running or queued."""
         if self._n_slow_calls >= MAX_SLOW_CALLS:
             raise ServiceError(503, "too many slow requests are under way; try again later")
         self._n_slow_calls += 1
@@ -129,7 +130,8 @@ class Service:
             self._n_slow_calls -= 1
 
     def pack_model(self, model: ServedModel) -> bytes:
-        """A model as the bytes of a model file."""
+        """Return a model as the bytes of a model file."""
+        # inside of the data folder, so that a crash leaves no copy elsewhere
         with tempfile.TemporaryDirectory(dir=self.store.scratch_folder) as folder:
             path = Path(folder, "model.priory")
             save(model.estimator, path)
@@ -137,7 +139,7 @@ class Service:
 
 
 def make_application(service: Service, more_routes: Iterable[BaseRoute] = ()) -> ASGIApp:
-    """The API, and whatever pages are added to it, behind the guard."""
+    """Return the API and additional routes (such as the web pages), behind the request guard."""
     paths = dict.fromkeys(route.path for route in ROUTES)
     routes = [_make_route(service, path, [route for route in ROUTES if route.path == path]) for path in paths]
     router = Router([*routes, *more_routes], redirect_slashes=False)
@@ -148,14 +150,14 @@ def make_application(service: Service, more_routes: Iterable[BaseRoute] = ()) ->
 def _make_route(service: Service, path: str, routes: Sequence[ApiRoute]) -> Route:
     by_method = {route.method: route for route in routes}
     if "GET" in by_method:
-        by_method["HEAD"] = by_method["GET"]
+        by_method["HEAD"] = by_method["GET"]  # the server leaves out the body
     return Route(path, _make_endpoint(service, by_method), methods=list(by_method))
 
 
 def _make_endpoint(service: Service, by_method: dict[str, ApiRoute]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         route = by_method[request.method]
-        request.scope["priory.route"] = route.path
+        request.scope["priory.route"] = route.path  # the label of metrics; the path itself may contain names
         if route.scope is None:
             answer = await route.handler(Call(service, request, LOCAL_USER))
         else:

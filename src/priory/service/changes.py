@@ -1,7 +1,7 @@
-"""The changes that a request can ask for, and how each of them is planned.
+"""Requests to change a model, and the plan for each of them.
 
-A change is applied to a copy of the model first; a plan holds the result and what the journal has to note. Nothing has
-happened until the plan is committed.
+A change is first applied to a copy of the model. The plan contains the resulting model and the journal entries; it
+takes effect when it is committed.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from priory.service.served_model import ServedModel, create_model, read_change
 
 
 class ChangeAnswer(msgspec.Struct):
-    """What a change did: its id, the number of rows learned or forgotten, and the version of the model with it."""
+    """Result of a change: its id, the number of rows learned or forgotten, and the new version of the model."""
 
     model: str
     operation: str
-    id: int
+    id: int  # the number of the event
     rows: int
     version: int
 
 
 @dataclass(frozen=True)
 class ChangeRequest:
-    """A change of one model, asked for by a teacher; a request with a key is carried out once."""
+    """A request to change one model; a request with an idempotency key is carried out once."""
 
     model: str
     teacher: str
     key: str | None = None
-    digest: bytes = b""  # of the whole request, to recognise it by
+    digest: bytes = b""  # hash of the whole request, to recognise a repetition
 
     @property
     def names_forgotten_rows(self) -> bool:
-        """Whether the digest is that of rows which are erased, so that it may not be written to the disk."""
+        """Whether the digest covers rows to be erased, so that it must not be written to disk."""
         return False
 
 
@@ -50,10 +50,10 @@ class LearnRequest(ChangeRequest):
 
 @dataclass(frozen=True)
 class ForgetRequest(ChangeRequest):
-    """Forget these rows, or those of an earlier learning, and erase them."""
+    """Forget and erase these rows, or all rows of an earlier learn event."""
 
     rows: RowBatch | None = None
-    target: int | None = None
+    target: int | None = None  # the number of a learn event
 
     @property
     def names_forgotten_rows(self) -> bool:
@@ -62,14 +62,14 @@ class ForgetRequest(ChangeRequest):
 
 @dataclass(frozen=True)
 class UndoRequest(ChangeRequest):
-    """Undo an earlier learning or undoing; by default the last learning."""
+    """Undo an earlier learn or undo event; by default the last learn event."""
 
     target: int | None = None
 
 
 @dataclass(frozen=True)
 class CreateRequest(ChangeRequest):
-    """Create a model, with nothing learned or with what ``base`` has learned."""
+    """Create a model, either empty or as a copy of ``base``."""
 
     kind: ModelKind = "text"
     parameters: bytes = b"{}"
@@ -78,19 +78,19 @@ class CreateRequest(ChangeRequest):
 
 @dataclass(frozen=True)
 class DeleteRequest(ChangeRequest):
-    """Delete a model with its history."""
+    """Delete a model and its history."""
 
 
 @dataclass
 class Plan:
-    """What is to be committed for one request: the model after it, its event, and what else the journal notes."""
+    """Everything to be committed for one request: the resulting model, its event, and other journal entries."""
 
     request: ChangeRequest
     model: ServedModel
     event: Event
-    row_digests: Sequence[bytes] = ()
-    undone: dict[int, int | None] = field(default_factory=dict)
-    erased: Sequence[RowPlace] = ()
+    row_digests: Sequence[bytes] = ()  # of the learned rows
+    undone: dict[int, int | None] = field(default_factory=dict)  # event -> the event that undid it
+    erased: Sequence[RowPlace] = ()  # rows to erase from the journal
 
     @property
     def answer(self) -> ChangeAnswer:
@@ -102,7 +102,7 @@ class Plan:
         return StoredAnswer(self.request.digest, msgspec.json.encode(self.answer))
 
     def write(self, journal: Journal) -> None:
-        """Note the change in the journal, inside of a transaction."""
+        """Write the change to the journal, inside of a transaction."""
         if isinstance(self.request, CreateRequest):
             journal.add_model(self.model.entry)
         journal.add_event(self.event, self.row_digests)
@@ -112,13 +112,14 @@ class Plan:
             journal.mark_rows(self.erased)
         if isinstance(self.request, DeleteRequest):
             journal.delete_model(self.model.entry.number)
+        # the hash of a request that names forgotten rows must not be stored
         if self.request.key is not None and not self.request.names_forgotten_rows:
             journal.add_answer(self.event, self.request.key, self.stored_answer)
 
 
 def plan_learning(model: ServedModel, requests: Sequence[LearnRequest], number: int) -> list[Plan]:
-    """Plans for rows that are learned in one step; events are numbered from ``number``."""
-    last = number + len(requests) - 1
+    """Plan learn requests that are applied in one step; events are numbered from ``number``."""
+    last = number + len(requests) - 1  # all of these events have the same resulting model, at the version of the last
     after = model.learn(join_row_batches([request.rows for request in requests]), last)
     return [
         Plan(
@@ -132,7 +133,7 @@ def plan_learning(model: ServedModel, requests: Sequence[LearnRequest], number: 
 
 
 def plan_change(model: ServedModel | None, request: ChangeRequest, number: int, journal: Journal) -> Plan:
-    """The plan for one change, which will be event ``number``."""
+    """Plan one change, which will be event ``number``."""
     if isinstance(request, CreateRequest):
         return _plan_creation(model, request, number)
     if model is None:
@@ -143,6 +144,7 @@ def plan_change(model: ServedModel | None, request: ChangeRequest, number: int, 
         return _plan_forgetting(model, request, number, journal)
     if isinstance(request, UndoRequest):
         return _plan_undoing(model, request, number, journal)
+    # DeleteRequest
     event = _make_event(request, model, number, "delete", None)
     return Plan(request, replace(model, version=number), event)
 
@@ -164,11 +166,12 @@ def _make_event(
         operation=operation,  # type: ignore[arg-type]
         target=target,
         n_rows=(0 if rows is None else len(rows)) if n_rows is None else n_rows,
+        # the rows of an undo event are those of its target, which may be erased later
         body=None if rows is None or operation == "undo" else rows.encode(),
         batch=number if batch is None else batch,
         teacher=request.teacher,
         time=time.time(),
-        erasure="due" if operation in ("forget", "delete") else "no",
+        erasure="due" if operation in ("forget", "delete") else "no",  # the event itself contains the rows to erase
     )
 
 
@@ -185,6 +188,8 @@ def _plan_forgetting(model: ServedModel, request: ForgetRequest, number: int, jo
         return _plan_forgetting_of_event(model, request, request.target, number, journal)
     if request.rows is None:
         raise DataError("give rows with their labels, or the id that learn answered")
+    # For each row: forget the newest occurrence that counts, and erase it and every undone occurrence. A model that
+    # began as a file may know rows that are not in the journal; the model itself checks those.
     live: list[RowPlace] = []
     undone: list[RowPlace] = []
     is_known = []
@@ -194,6 +199,7 @@ def _plan_forgetting(model: ServedModel, request: ForgetRequest, number: int, jo
         others = [row for row in found if row.is_undone]
         if newest is None and not others and not model.entry.has_base:
             raise NotLearnedError(f"row {place} was never learned with this label, or is forgotten already", row=place)
+        # undone occurrences are erased from the journal, but the model does not contain them any more
         is_known.append(newest is not None or (model.entry.has_base and not others))
         live += [newest] if newest else []
         undone += others
@@ -206,7 +212,7 @@ def _plan_forgetting(model: ServedModel, request: ForgetRequest, number: int, jo
 def _plan_forgetting_of_event(
     model: ServedModel, request: ForgetRequest, target: int, number: int, journal: Journal
 ) -> Plan:
-    """Forget and erase all rows of an event; if it was undone there is nothing to forget, but its rows are erased."""
+    """Forget and erase all rows of an event; if the event was undone, its rows are only erased."""
     learned = _find_target(model, target, journal)
     rows, was_learned = read_change(learned, journal)
     if learned.operation != "learn" or not was_learned:
@@ -215,7 +221,7 @@ def _plan_forgetting_of_event(
         raise ServiceError(409, f"the rows of event {target} are forgotten already")
     n_rows = len(rows)
     if learned.undone_by is not None:
-        rows = rows.keep([False] * n_rows)
+        rows = rows.keep([False] * n_rows)  # the model does not contain them any more
     after = model.forget(rows, number) if len(rows) else replace(model, version=number)
     event = _make_event(request, model, number, "forget", rows, target=target, n_rows=n_rows)
     return Plan(request, after, event, erased=journal.list_rows(target))
@@ -233,14 +239,16 @@ def _plan_undoing(model: ServedModel, request: UndoRequest, number: int, journal
     if done.undone_by is not None:
         raise ServiceError(409, f"event {done.number} was undone already, by event {done.undone_by}")
     rows, was_learned = read_change(done, journal)
+    # undo of an undo of an undo: refer the user to the original event
     if done.operation == "undo" and _find_target(model, done.target or 0, journal).operation != "learn":
         raise ServiceError(409, f"event {done.number} undid an undoing; undo what was learned instead")
     if rows is None:
         raise ServiceError(409, f"event {done.number} cannot be undone: its rows were erased")
+    # the opposite of the event: forget what it learned, learn what it had removed
     after = (model.forget if was_learned else model.learn)(rows, number)
     undone: dict[int, int | None] = {done.number: number}
     if done.operation == "undo" and done.target is not None:
-        undone[done.target] = None  # what was undone counts again
+        undone[done.target] = None  # the original event counts again
     return Plan(request, after, _make_event(request, model, number, "undo", rows, target=done.number), undone=undone)
 
 

@@ -1,4 +1,4 @@
-"""``priory serve --check``: whether journal and snapshots are sound, and whether erased rows are really gone."""
+"""``priory serve --check``: verify journal and snapshots, and that erased rows are really gone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from priory.workflows.callbacks import format_count
 
 @dataclass
 class CheckResult:
-    """What a check found: lines for people, and how many of them are problems."""
+    """Result of a check: lines of text, and the number of problems."""
 
     lines: list[str] = field(default_factory=list)
     problems: int = 0
@@ -29,7 +29,7 @@ class CheckResult:
 
 
 def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
-    """Check the data folder of a service that is not running; ``search`` are texts that must not be in any file."""
+    """Check the data folder of a stopped service; the texts ``search`` must not occur in any file."""
     result = CheckResult()
     if not (folder / "journal.sqlite").exists():
         result.note(f"{folder} is not the data folder of a service", True)
@@ -42,6 +42,7 @@ def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
     rows_with: dict[str, int] = {}
     try:
         _check_journal(store.journal, result)
+        # decoded rows, compared without regard to case, Unicode form and blanks
         rows_with = {text: _count_rows_with(store.journal, text) for text in search}
         for name, model in sorted(store.models.items()):
             result.note(f"{name}: {model.n_rows:,.0f} rows, version {model.version}")
@@ -49,9 +50,10 @@ def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
         result.note(f"journal: {error}", True)
     finally:
         store.close()
+    # after closing the store, so that all files are complete
     for text in search:
         places = sorted(str(path.relative_to(folder)) for path in find_files_with(folder, text))
-        if n_rows := rows_with.get(text, 0):  # in another spelling, or in pieces that a search of the bytes misses
+        if n_rows := rows_with.get(text, 0):  # another spelling, which a search of the bytes misses
             places.append(f"{format_count(n_rows, 'row')} of the journal")
         result.note(f"{text[:40]!r} occurs in {', '.join(places) or 'no file'}", bool(places))
     return result
@@ -71,7 +73,7 @@ def _count_rows_with(journal: Journal, phrase: str) -> int:
 
 
 def find_files_with(folder: Path, text: str) -> Iterator[Path]:
-    """The files in which a text occurs, in any Unicode form, as it is or as JSON spells it."""
+    """Yield the files that contain a text in any Unicode normal form, verbatim or escaped as in JSON."""
     forms = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD"))}
     escaped = {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in forms for is_ascii in (False, True)}
     spellings = [spelling.encode() for spelling in forms | escaped]

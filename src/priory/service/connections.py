@@ -1,7 +1,8 @@
-"""Connections that may not dawdle: uvicorn does not limit how slowly a request arrives.
+"""Time out slow requests, which uvicorn does not, and limit the number of connections.
 
-A connection waits until a whole request has arrived, and between requests. When there are too many connections, one
-that waits makes room, the oldest first and those with a token last: whoever sends a whole request is always answered.
+A connection is idle between requests and until a whole request has arrived. When there are too many connections, an
+idle one is closed, the oldest first and those with a token last. A client that has sent a whole request is always
+answered.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from priory.service.tokens import LOCAL_USER
 
 
 class JoiningTransport(asyncio.Transport):
-    """A transport that sends what is written in one turn of the event loop at once.
+    """A transport that joins all writes of one turn of the event loop into one.
 
-    uvicorn writes the head of an answer and its body by themselves; each takes a system call and a packet. While a body
-    is still arriving it closes one direction only, as the peer would otherwise get a reset instead of the answer.
+    uvicorn writes the head and the body of an answer separately, each with a system call and a packet. If a body is
+    still arriving, ``close`` shuts down only the sending direction: otherwise the peer would get a reset instead of the
+    answer.
     """
 
     def __init__(
@@ -28,16 +30,18 @@ class JoiningTransport(asyncio.Transport):
     ) -> None:
         self._transport, self._loop, self._parts = transport, loop, list[bytes]()
         self._is_receiving, self.is_lingering = is_receiving, False
+        # delegate the rest of the interface to the real transport
         for name in ("abort", "get_extra_info", "pause_reading", "resume_reading", "set_protocol"):
             setattr(self, name, getattr(transport, name))
 
     def is_closing(self) -> bool:
         return self.is_lingering or self._transport.is_closing()
 
-    def write(self, data: bytes) -> None:  # type: ignore[override]  # uvicorn writes nothing but bytes
+    def write(self, data: bytes) -> None:  # type: ignore[override]  # uvicorn writes bytes only
         if not data:
             return
         if not self._parts:
+            # after all writes of this turn
             self._loop.call_soon(self._flush)
         self._parts.append(data)
 
@@ -47,7 +51,7 @@ class JoiningTransport(asyncio.Transport):
             self._transport.close()
             return
         self.is_lingering = True
-        self._transport.resume_reading()
+        self._transport.resume_reading()  # uvicorn may have paused it; the body is read and discarded
         self._transport.write_eof()
 
     def _flush(self) -> None:
@@ -57,7 +61,7 @@ class JoiningTransport(asyncio.Transport):
 
 
 def make_protocol(limits: Limits) -> type[H11Protocol]:
-    """uvicorn's protocol with a deadline for each request to arrive, from its first byte (or the connection) on."""
+    """Return uvicorn's protocol with a deadline for each request to arrive, from its first byte or the connection."""
 
     class DeadlineProtocol(H11Protocol):
         transport: JoiningTransport
@@ -72,19 +76,21 @@ def make_protocol(limits: Limits) -> type[H11Protocol]:
             self._start_deadline()
             if len(self.connections) > limits.n_connections:
                 waiting = [c for c in self.connections if isinstance(c, DeadlineProtocol) and c.waits and c is not self]
+                # if every other connection is busy, close the new one
                 min(waiting, key=DeadlineProtocol.find_rank, default=self).transport.abort()
 
         @property
         def waits(self) -> bool:
-            """Whether no request is being answered: none has arrived as a whole, or the answer was sent."""
+            """Whether no request is being answered: none has arrived completely, or the answer was sent."""
             return self._deadline is not None or self.cycle is None or self.cycle.response_complete
 
         def find_rank(self) -> tuple[bool, float]:
-            """The place among connections that wait; the first makes room."""
+            """Return the sort key among idle connections; the smallest is closed first."""
             has_token = self.scope is not None and self.scope.get(IDENTITY_KEY, LOCAL_USER) is not LOCAL_USER
             return has_token, self._waits_since
 
         def data_received(self, data: bytes) -> None:
+            # the answer was sent, and the rest of the body is read and discarded
             if self.transport.is_lingering:
                 self._n_discarded_bytes += len(data)
                 if self._n_discarded_bytes > limits.discarded_bytes:
@@ -93,6 +99,7 @@ def make_protocol(limits: Limits) -> type[H11Protocol]:
             if self._deadline is None:
                 self._start_deadline()
             super().data_received(data)
+            # the request is complete, or the connection cannot be used any more
             if self.conn.their_state is not h11.SEND_BODY and self.conn.their_state is not h11.IDLE:
                 self._stop_deadline()
 

@@ -15,7 +15,7 @@ DEMO_TEACHER = "demo"
 
 
 def create_demo_models(service: Service) -> None:
-    """Create the models ``inbox`` (a table with a column of texts) and ``messages`` (texts), where they are missing."""
+    """Create the models ``inbox`` (a table with a column of texts) and ``messages`` (texts), if they do not exist."""
     rows, labels = inbox()
     texts = tuple(str(row["text"]) for row in rows)
     table: tuple[Row, ...] = tuple(rows)

@@ -1,4 +1,4 @@
-"""What each address of the API does: a request in, an answer out."""
+"""Handlers of the API: one function for each route."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from priory.service.rows import RowLabel, convert_to_input, decode_row_batch
 from priory.service.served_model import ServedModel
 
 MAX_EVENTS_PER_PAGE = 1000
-MAX_LEDGER_CELLS = 2_000_000  # words x classes of one request; a cell takes about 80 bytes
+MAX_LEDGER_CELLS = 2_000_000  # words x classes of one request, at about 80 bytes each
 SAFE_PAGE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"}
 
 _encoder = msgspec.json.Encoder()
@@ -60,12 +60,12 @@ _encoder = msgspec.json.Encoder()
 
 
 async def get_health(call: Call) -> StatusAnswer:
-    """Alive: the process answers."""
+    """Report that the process is alive."""
     return StatusAnswer("alive", len(call.service.store.models))
 
 
 async def get_readiness(call: Call) -> StatusAnswer:
-    """Ready: there is a model that has learned something, and the disk can be written."""
+    """Report that a model is fitted and the disk can be written."""
     await asyncio.to_thread(call.service.check_ready)
     return StatusAnswer("ready", len(call.service.store.models))
 
@@ -90,21 +90,22 @@ async def get_model(call: Call) -> ModelInfo:
 
 
 async def delete_model(call: Call) -> ChangeAnswer:
-    """Delete a model and all its rows."""
+    """Delete a model and erase all its rows."""
     request = DeleteRequest(call.name, call.identity.name, call.key, await call.hash_request())
     return await call.service.change(request)
 
 
 async def download_model(call: Call) -> Response:
-    """The model as a file, which ``priory.load`` and the command line take."""
+    """Return the model as a file for ``priory.load`` and the command line."""
     model = call.model
     body = await _run_in_thread(call, call.service.pack_model, model)
+    # names of models consist of letters, digits, - and _, so no quoting is needed
     headers = {"Content-Disposition": f'attachment; filename="{model.entry.name}.priory"', "ETag": f'"{model.version}"'}
     return Response(body, media_type="application/octet-stream", headers=headers)
 
 
 def describe_model(model: ServedModel) -> ModelInfo:
-    """A model for people and programs."""
+    """Return the description of a model."""
     estimator, entry = model.estimator, model.entry
     classes = estimator.classes_.tolist() if model.is_fitted else []
     counts = estimator.class_count_.tolist() if model.is_fitted else []
@@ -119,10 +120,11 @@ def describe_model(model: ServedModel) -> ModelInfo:
 
 
 async def handle_predict(call: Call) -> Response:
-    """Label rows: the probability of every class, or a decision by costs."""
+    """Predict rows: the probability of every class, or the class of lowest expected cost."""
     message = await call.read_rows_message(PredictMessage)
     rows, wants_lines = call.read_rows(message), call.wants_lines
 
+    # runs in the prediction thread, so that encoding does not block the event loop
     def finish(model: ServedModel, probabilities: Array) -> bytes:
         predictions = choose_answers(probabilities, model.estimator.classes_, message)
         if wants_lines:
@@ -135,11 +137,11 @@ async def handle_predict(call: Call) -> Response:
 
 
 def choose_answers(probabilities: Array, classes: Array, message: PredictMessage) -> list[Prediction]:
-    """For each row the class of lowest expected cost, or none, and the probabilities of the most probable classes."""
+    """Return the answer for each row (None: abstain) and the probabilities of the most probable classes."""
     labels = classes.tolist()
     names = [str(label) for label in labels]
     rows = probabilities.tolist()
-    orders = np.argsort(-probabilities, axis=1, kind="stable").tolist()
+    orders = np.argsort(-probabilities, axis=1, kind="stable").tolist()  # (rows, classes), most probable first
     if message.costs is None and message.reject is None and message.certainty is None:
         chosen = [labels[order[0]] for order in orders]
     else:
@@ -158,11 +160,11 @@ def _read_costs(costs: dict[str, dict[str, float]] | None, names: list[str]) -> 
     unknown = [name for name in [*costs, *(answer for row in costs.values() for answer in row)] if name not in names]
     if unknown:
         raise DataError(f"costs: the model has no class {unknown[0]!r}")
-    return np.array([[costs.get(i, {}).get(j, float(i != j)) for j in names] for i in names])
+    return np.array([[costs.get(i, {}).get(j, float(i != j)) for j in names] for i in names])  # (true, answer)
 
 
 async def handle_explain(call: Call) -> ExplainAnswer:
-    """The ledger of each row; for texts with the places of each word."""
+    """Explain each row by its ledger; for texts with the position of each word."""
     from priory.workflows.explanation import convert_ledger_to_dict
 
     message, model = await call.read_rows_message(RowsMessage), call.model
@@ -170,9 +172,10 @@ async def handle_explain(call: Call) -> ExplainAnswer:
     model.check_fitted()
     if len(rows) > MAX_EXPLAINED_ROWS:
         raise DataError(f"explain takes up to {MAX_EXPLAINED_ROWS} rows at a time")
+    # an upper bound before any work: the ledger has a line for each distinct word and class
     n_words = sum(len(set(re.findall(r"\w+", str(row)))) for row in rows.rows)
     if n_words * len(model.estimator.classes_) > MAX_LEDGER_CELLS:
-        raise ServiceError(413, "explain has a line of each word for each class, which are too many; send less text")
+        raise ServiceError(413, "the explanation would have too many lines (words x classes); send less text")
 
     def explain_rows() -> list[dict[str, object]]:
         ledgers = model.estimator.explain(convert_to_input(rows, model.estimator))
@@ -182,7 +185,7 @@ async def handle_explain(call: Call) -> ExplainAnswer:
 
 
 async def handle_evaluate(call: Call) -> EvaluateAnswer:
-    """Scores with intervals: on given rows, or on the rows that the model keeps, each judged by a model without it."""
+    """Score a model, with intervals, on the given rows or by cross-validation on the rows that it keeps."""
     from priory.evaluation.scores import Scores
 
     message, model = await call.read_rows_message(EvaluateMessage), call.model
@@ -208,7 +211,7 @@ async def handle_evaluate(call: Call) -> EvaluateAnswer:
 
 
 async def handle_audit(call: Call) -> AuditAnswer:
-    """Look for leakage in rows."""
+    """Search rows for leakage."""
     message, model = await call.read_rows_message(AuditMessage), call.model
     rows = call.read_rows(message, message.labels)
     test = None if isinstance(message.test, UnsetType) else call.read_rows(message.test)
@@ -226,7 +229,7 @@ async def handle_audit(call: Call) -> AuditAnswer:
 
 
 async def handle_report(call: Call) -> Response:
-    """An HTML report about the model on labelled rows that it has not learned."""
+    """Return an HTML report of the model on labelled rows that it has not learned."""
     message, model = await call.read_rows_message(LabelledMessage), call.model
     rows = call.read_rows(message, message.labels)
     model.check_row_count(len(rows))
@@ -244,7 +247,7 @@ async def handle_report(call: Call) -> Response:
 
 
 async def get_history(call: Call) -> HistoryAnswer:
-    """The changes of a model, the newest first."""
+    """Return the changes of a model, newest first."""
     model = call.model
     before = call.read_query_number("before", 2**53, 2**53)
     limit = call.read_query_number("limit", 100, MAX_EVENTS_PER_PAGE)
@@ -254,11 +257,13 @@ async def get_history(call: Call) -> HistoryAnswer:
     store = call.service.store
 
     def read() -> list[EventInfo]:
+        # one read connection is shared by all threads
         with store.reader_lock:
             events = store.reader.read_events(model.entry.number, before, limit, True, with_rows=with_content)
         return [_describe_event(event) for event in events]
 
     events = await _run_in_thread(call, read)
+    # a full page: there may be older events
     last = events[-1].id if len(events) == limit and limit else None
     return HistoryAnswer(call.name, model.version, events, last)
 
@@ -287,9 +292,10 @@ def _describe_event(event: Event) -> EventInfo:
 
 
 async def handle_learn(call: Call) -> ChangeAnswer:
-    """Learn labelled rows; the answer comes when they are on disk. The label of a mail is a known one, or declared."""
+    """Learn labelled rows; the answer is sent once they are on disk. A mail with a new label needs ``new_class``."""
     message = await call.read_rows_message(LabelledMessage)
     rows = call.read_rows(message, message.labels)
+    # a mistyped label on the command line of a mail filter must not create a class
     if call.content_type == MAIL_TYPE and "new_class" not in call.request.query_params:
         check_label(str(message.labels[0]), describe_model(call.model).classes)
     request = LearnRequest(call.name, call.identity.name, call.key, await call.hash_request(), rows=rows)
@@ -297,7 +303,7 @@ async def handle_learn(call: Call) -> ChangeAnswer:
 
 
 async def handle_forget(call: Call) -> ChangeAnswer:
-    """Forget rows, as if they had never been learned, and erase their content."""
+    """Forget rows as if they had never been learned, and erase their content."""
     message = await call.read_rows_message(ForgetMessage)
     base = call.name, call.identity.name, call.key, await call.hash_request()
     if not isinstance(message.id, UnsetType):
@@ -310,7 +316,7 @@ async def handle_forget(call: Call) -> ChangeAnswer:
 
 
 async def handle_undo(call: Call) -> ChangeAnswer:
-    """Undo an earlier learning, or an earlier undoing."""
+    """Undo an earlier learn or undo event."""
     message = await call.read_message(UndoMessage)
     target = None if isinstance(message.id, UnsetType) else message.id
     request = UndoRequest(call.name, call.identity.name, call.key, await call.hash_request(), target=target)

@@ -1,12 +1,12 @@
-"""The journal: every change of every model, in a SQLite database that has it on disk before anyone is told.
+"""The journal: a SQLite database of all changes of all models, written to disk before a change is acknowledged.
 
-    model         the models that were created; the number of each is that of the event which created it
-    event         the changes, numbered in order; `batch` is the first of the events that were applied in one step
-    learned_row   a hash of each learned row, to find it by, until the row is erased
-    answer        what was answered to a request with an idempotency key, until a row of that request is erased
+    model         the models; each has the number of the event that created it
+    event         the changes, numbered in order; `batch` is the number of the first event applied in the same step
+    learned_row   the hash of each learned row, to find it again, until the row is erased
+    answer        the answer to each request with an idempotency key, until a row of that request is erased
 
 The write-ahead log is synchronised at every commit (``synchronous=FULL``). Erased content is overwritten
-(``secure_delete``), and the file is then written anew (``VACUUM``), so that its layout does not depend on it either.
+(``secure_delete``), and the file is then rebuilt (``VACUUM``), so that its layout does not depend on that content.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Literal
 from priory.errors import ModelFileError
 from priory.service.rows import ModelKind, decode_row_batch
 
-APPLICATION_ID = 0x5052494F  # "PRIO": the file says what it is
+APPLICATION_ID = 0x5052494F  # "PRIO", in the header of the file
 SCHEMA_VERSION = 2
-BUSY_TIMEOUT_SECONDS = 30.0
+BUSY_TIMEOUT_SECONDS = 30.0  # SQLite waits this long for a lock
 
 SCHEMA = """
 CREATE TABLE model (
@@ -53,49 +53,49 @@ CREATE INDEX answer_event ON answer (event);
 """
 
 Operation = Literal["create", "learn", "forget", "undo", "delete"]
-Erasure = Literal["no", "due", "done"]
+Erasure = Literal["no", "due", "done"]  # "due": marked, but traces may be left on disk
 EVENT_COLUMNS = "number, model, operation, target, n_rows, body, batch, teacher, time, undone_by, erasure"
 
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model as it was declared."""
+    """A model as declared at its creation."""
 
-    number: int
+    number: int  # of the event that created it
     name: str
     kind: ModelKind
     parameters: bytes  # JSON
-    has_base: bool  # whether it began as a file, with rows that the journal does not know
+    has_base: bool  # whether it began as a file, whose rows are not in the journal
 
 
 @dataclass(frozen=True)
 class Event:
-    """One change of a model; ``body`` holds its rows until they are erased."""
+    """One change of a model; ``body`` contains its rows until they are erased."""
 
     number: int
     model: int
     operation: Operation
-    target: int | None
+    target: int | None  # the event that is undone or forgotten
     n_rows: int
-    body: bytes | None
-    batch: int
-    teacher: str
-    time: float
-    undone_by: int | None = None
+    body: bytes | None  # encoded rows
+    batch: int  # the number of the first event of its batch
+    teacher: str  # the name of the token
+    time: float  # seconds since 1970
+    undone_by: int | None = None  # the event that undid this one
     erasure: Erasure = "no"
 
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """What was answered to a request with an idempotency key, and the hash of that request."""
+    """The answer to a request with an idempotency key, and the hash of the request."""
 
     digest: bytes
-    body: bytes
+    body: bytes  # JSON
 
 
 @dataclass(frozen=True)
 class RowPlace:
-    """Where a learned row stands in the journal, and whether learning it was undone."""
+    """Position of a learned row in the journal, and whether its event was undone."""
 
     event: int
     position: int
@@ -103,7 +103,7 @@ class RowPlace:
 
 
 class Journal:
-    """One connection to the journal. One thread writes; others read through connections of their own."""
+    """A connection to the journal. One thread writes; other threads read through their own connections."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -114,8 +114,8 @@ class Journal:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All changes of the ``with`` block are on disk when it ends, or none of them ever is."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        """Commit all changes of the ``with`` block to disk when it ends, or none of them."""
+        self._connection.execute("BEGIN IMMEDIATE")  # takes the write lock at once
         try:
             yield
             self._connection.execute("COMMIT")
@@ -175,7 +175,7 @@ class Journal:
         return None if found is None else Event(*found)
 
     def find_last_learned(self, model: int) -> Event | None:
-        """The last rows that were learned and neither undone nor erased."""
+        """Return the last learn event that was neither undone nor erased."""
         found = self._connection.execute(
             f"SELECT {EVENT_COLUMNS} FROM event WHERE model = ? AND operation = 'learn' AND undone_by IS NULL "
             "AND erasure = 'no' ORDER BY number DESC LIMIT 1",
@@ -186,7 +186,8 @@ class Journal:
     def read_events(
         self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False, with_rows: bool = True
     ) -> list[Event]:
-        """The changes of a model after a number, or, newest first, those before it, with their rows or without."""
+        """Return the events of a model after a number, or with ``newest_first`` the events before it."""
+        # bodies may be large: do not read them unless they are needed
         columns = EVENT_COLUMNS if with_rows else EVENT_COLUMNS.replace("body", "NULL")
         where, order = ("number < ?", "DESC") if newest_first else ("number > ?", "ASC")
         rows = self._connection.execute(
@@ -198,7 +199,7 @@ class Journal:
     # -- erasing -------------------------------------------------------------------------------------------------
 
     def find_rows(self, model: int, digest: bytes) -> list[RowPlace]:
-        """Where a row stands in the journal, the newest place first; erased rows stand nowhere."""
+        """Return the positions of a row in the journal, newest first, without erased ones."""
         rows = self._connection.execute(
             "SELECT learned_row.event, position, undone_by IS NOT NULL FROM learned_row JOIN event "
             "ON event.number = learned_row.event WHERE digest = ? AND model = ? AND learned_row.erasure = 'no' "
@@ -208,27 +209,27 @@ class Journal:
         return [RowPlace(event, position, bool(undone)) for event, position, undone in rows]
 
     def mark_rows(self, places: Iterable[RowPlace]) -> None:
-        """Note that these rows are to be erased."""
+        """Mark rows to be erased."""
         self._connection.executemany(
             "UPDATE learned_row SET erasure = 'due' WHERE event = ? AND position = ?",
             [(place.event, place.position) for place in places],
         )
 
     def list_rows(self, event: int) -> list[RowPlace]:
-        """The rows of an event that are neither erased nor to be erased."""
+        """Return the rows of an event that are neither erased nor marked to be erased."""
         rows = self._connection.execute(
             "SELECT position FROM learned_row WHERE event = ? AND erasure = 'no' ORDER BY position", (event,)
         )
         return [RowPlace(event, position, False) for (position,) in rows]
 
     def list_models_to_erase(self) -> list[int]:
-        """The numbers of the models with forgotten rows of which something may be left in the journal."""
+        """Return the numbers of the models with forgotten rows that may not be fully erased yet."""
         return [
             model for (model,) in self._connection.execute("SELECT DISTINCT model FROM event WHERE erasure = 'due'")
         ]
 
     def erase_due_rows(self) -> None:
-        """Take the rows that are due out of the events that learned them and out of those that forgot them."""
+        """Remove the marked rows from the events that learned them and from the events that forgot them."""
         due = self._connection.execute("SELECT DISTINCT event FROM learned_row WHERE erasure = 'due'").fetchall()
         for (event,) in due:
             states = self._connection.execute(
@@ -236,9 +237,10 @@ class Journal:
             ).fetchall()
             (body,) = self._connection.execute("SELECT body FROM event WHERE number = ?", (event,)).fetchone()
             rest = decode_row_batch(body).keep(state == "no" for (state,) in states)
+            # other rows of the same event are kept
             left = (rest.encode(), "no") if len(rest) else (None, "done")
             self._connection.execute("UPDATE event SET body = ?, erasure = ? WHERE number = ?", (*left, event))
-            self._connection.execute(  # a key is chosen by the client, and the hash is that of the whole request
+            self._connection.execute(  # key and request hash may give the rows away
                 "DELETE FROM answer WHERE event IN "
                 "(SELECT number FROM event WHERE number = ? OR operation = 'undo' AND target = ?)",
                 (event, event),
@@ -247,34 +249,34 @@ class Journal:
         self._connection.execute("UPDATE event SET body = NULL WHERE erasure = 'due'")
 
     def note_erasure(self) -> None:
-        """Note that nothing is left of the rows that were due."""
+        """Record that the marked rows have been erased completely."""
         self._connection.execute("UPDATE event SET erasure = 'done' WHERE erasure = 'due'")
 
     def read_bodies(self) -> Iterator[bytes]:
-        """The rows of all events, as they are stored."""
+        """Yield the encoded rows of all events."""
         for (body,) in self._connection.execute("SELECT body FROM event WHERE body IS NOT NULL"):
             yield body
 
     def rebuild(self) -> None:
-        """Write the file anew from what is left in it, so that nothing in it depends on what was erased."""
+        """Rebuild the file, so that neither its pages nor its layout depend on erased rows."""
         self.truncate_log()
         self._connection.execute("VACUUM")
         self.truncate_log()
 
     def truncate_log(self) -> None:
-        """Write everything into the database and cut the log to nothing, so that no old page is left in it."""
+        """Move the write-ahead log into the database and truncate it, so that no old page remains."""
         busy, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise sqlite3.OperationalError("the log could not be truncated: database is busy")
 
     def check_integrity(self) -> str:
-        """ "ok", or what SQLite found to be wrong."""
+        """Return "ok", or the first problem that SQLite found."""
         return str(self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
 
     # -- answers -------------------------------------------------------------------------------------------------
 
     def find_answer(self, model: str, key: str) -> StoredAnswer | None:
-        """What was answered about the model of this name; of one that was deleted only the deletion is known."""
+        """Return the stored answer to a key; for a deleted model only the answer to its deletion is kept."""
         found = self._connection.execute(
             "SELECT digest, body FROM answer JOIN model ON model = number WHERE name = ? AND key = ?", (model, key)
         ).fetchone()
@@ -287,6 +289,7 @@ class Journal:
 
 def _open_database(path: Path) -> sqlite3.Connection:
     if not path.exists():
+        # create the file with private permissions before SQLite opens it
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0), 0o600))
     connection = sqlite3.connect(
         path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
@@ -294,9 +297,9 @@ def _open_database(path: Path) -> sqlite3.Connection:
     for pragma in (
         "journal_mode = WAL",
         "synchronous = FULL",
-        "secure_delete = ON",
-        "trusted_schema = OFF",
-        "cell_size_check = ON",
+        "secure_delete = ON",  # overwrite deleted content with zeros
+        "trusted_schema = OFF",  # a hostile file must not run functions
+        "cell_size_check = ON",  # detect corrupt pages early
     ):
         connection.execute(f"PRAGMA {pragma}")
     try:
@@ -308,8 +311,9 @@ def _open_database(path: Path) -> sqlite3.Connection:
 
 
 def _create_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the tables in an empty database, under the lock that keeps a second process from doing so too."""
+    """Create the tables in an empty database, in a transaction so that no second process creates them too."""
     connection.execute("BEGIN IMMEDIATE")
+    # 0 in a new file, and in files of other programs: so also check that there are no tables
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found == 0 and not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
         for statement in filter(str.strip, SCHEMA.split(";")):

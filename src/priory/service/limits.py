@@ -1,4 +1,4 @@
-"""The guard in front of every request: whose host it names, where it comes from, how large and how slow it may be."""
+"""The request guard: checks host, origin, size and duration of every request."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from priory.errors import PrioryError, ServiceError
 from priory.service.metrics import Metrics
 from priory.service.problems import find_status, make_problem_response
 
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})  # against DNS rebinding, other Host headers are rejected
 MAX_HTTP_HEADER_BYTES = 16384
-IDENTITY_KEY = "priory.identity"  # of the scope of a request, once it is known who sends it
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+IDENTITY_KEY = "priory.identity"  # key of the sender in the ASGI scope
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change nothing
 SECURITY_HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -33,22 +33,22 @@ logger = logging.getLogger("priory.service")
 
 @dataclass(frozen=True)
 class Limits:
-    """What clients may take: bytes of a body, seconds, and how many requests may be under way."""
+    """Limits on the size, duration and number of requests."""
 
     body_bytes: int = 16 << 20
-    request_seconds: float = 60.0
-    receive_seconds: float = 15.0  # for a whole request to arrive
-    n_requests: int = 256  # that have arrived and are being answered
+    request_seconds: float = 60.0  # until a request is answered
+    receive_seconds: float = 15.0  # until a whole request has arrived
+    n_requests: int = 256  # being answered at the same time
     n_connections: int = 500  # well below the 1,024 open files that systems allow
 
     @property
     def all_bodies_bytes(self) -> int:
-        """How much the bodies of all requests together may have."""
+        """The limit on the total size of all request bodies in memory."""
         return 16 * self.body_bytes
 
     @property
     def discarded_bytes(self) -> int:
-        """How much is read of a body that was refused, so that the client gets to read the answer."""
+        """The limit on bytes of a rejected body that are read and discarded, so that the client can read the answer."""
         return 16 * self.body_bytes
 
 
@@ -67,7 +67,7 @@ class RequestGuard:
         self._allowed_hosts = LOCAL_HOSTS | {host.lower() for host in allowed_hosts}
         if public_host is not None:
             self._allowed_hosts |= {_read_host_name(public_host)}
-        self._n_body_bytes = 0  # of all requests that are not answered yet
+        self._n_body_bytes = 0  # total over all active requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -92,13 +92,14 @@ class RequestGuard:
     def _check_request(self, scope: Scope) -> None:
         if sum(map(len, chain.from_iterable(scope["headers"]))) > MAX_HTTP_HEADER_BYTES:
             raise ServiceError(431, f"headers may have {MAX_HTTP_HEADER_BYTES:,} bytes")
-        headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # of one that is given twice the first counts
+        headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # the first of repeated headers counts
         host = headers.get(b"host", b"").decode("latin-1").lower()
         if _read_host_name(host) not in self._allowed_hosts:
             raise ServiceError(421, "this host name is not served here; see --allow-host")
         if scope["method"] not in SAFE_METHODS and _comes_from_another_site(headers, (host, self._public_host)):
             raise ServiceError(403, "requests from pages of other sites are refused")
         length = headers.get(b"content-length", b"0")
+        # reject by the declared length before reading; the actual length is counted too
         if length.isdigit() and int(length[:20]) > self._limits.body_bytes:
             raise self._make_size_error()
 
@@ -106,7 +107,7 @@ class RequestGuard:
         return ServiceError(413, f"a body may have {self._limits.body_bytes:,} bytes; send less at a time")
 
     def _count_body_bytes(self, n_bytes: int, n_own: int) -> None:
-        """Count bytes that have arrived, the last of ``n_own`` of this request."""
+        """Count received bytes; ``n_own`` is the total of this request so far."""
         self._n_body_bytes += n_bytes
         if n_own > self._limits.body_bytes:
             raise self._make_size_error()
@@ -114,19 +115,22 @@ class RequestGuard:
             raise ServiceError(503, "too much is being sent at once; try again later")
 
     async def _answer_error(self, error: Exception, scope: Scope, exchange: _Exchange) -> None:
+        # from asyncio.timeout
         if isinstance(error, TimeoutError) and not isinstance(error, PrioryError):
             error = ServiceError(503, "the request took too long")
         if isinstance(error, ClientDisconnect):
             return
         if find_status(error) == 500 and not isinstance(error, HTTPException):
+            # without the message, which may contain data
             logger.error("unexpected %s at %s", type(error).__name__, scope.get("priory.route", "other"))
+        # the answer has begun, so no other status can be sent: abort the connection
         if exchange.status:
             raise ConnectionAbortedError("the answer could not be finished") from None
         await make_problem_response(error)(scope, exchange.receive, exchange.send)
 
 
 class _Exchange:
-    """One request and its answer, while both are counted."""
+    """Wraps receive and send of one request: counts the bytes, records the status, adds security headers."""
 
     def __init__(self, receive: Receive, send: Send, count_bytes: Callable[[int, int], None]) -> None:
         self._receive, self._send, self._count_bytes = receive, send, count_bytes
@@ -151,14 +155,14 @@ class _Exchange:
 
 
 def _comes_from_another_site(headers: dict[bytes, bytes], own_hosts: tuple[str | None, ...]) -> bool:
-    """Whether a browser says that the page which sends this was not served by one of these hosts."""
+    """Whether the Origin or Sec-Fetch-Site header names another site than these hosts."""
     origin = headers.get(b"origin")
     is_foreign = origin is not None and urlsplit_host(origin.decode("latin-1")) not in own_hosts
     return is_foreign or headers.get(b"sec-fetch-site") == b"cross-site"
 
 
 def urlsplit_host(origin: str) -> str:
-    """The host and port of an origin; empty if it is none."""
+    """Return host and port of an origin, or "" if it is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -166,7 +170,7 @@ def urlsplit_host(origin: str) -> str:
 
 
 def _read_host_name(host: str) -> str:
-    """The name in a Host header, without its port.
+    """Return the host name of a Host header, without the port.
 
     >>> _read_host_name("LOCALHOST:8000"), _read_host_name("[::1]:80")
     ('localhost', '::1')

@@ -1,7 +1,7 @@
-"""Mail through the service: a message in, the same message with a header out, in a few milliseconds.
+"""Mail filter: reads a message and writes it with a header, by asking a running service.
 
-A mail server starts the filter for every message, so this module imports nothing that takes long, and speaks HTTP over
-the Unix socket by itself.
+A mail server starts the filter for every message, so this module avoids slow imports, and has its own minimal HTTP
+client for the Unix socket.
 """
 
 from __future__ import annotations
@@ -16,49 +16,51 @@ from typing import Any, NamedTuple
 DEFAULT_HEADER = "X-Priory"
 EXIT_OTHER_CLASS, EXIT_UNSURE, EXIT_TRY_AGAIN = 1, 2, 75  # 75: sysexits.h, "try again later"
 MAX_EVIDENCE_IN_HEADER = 5
-MAX_SHOWN_LENGTH = 40
-MAX_ENCODED_BYTES = 45  # which are 60 characters in base 64; with what is around them an encoded word may have 75
+MAX_SHOWN_LENGTH = 40  # characters of a word
+MAX_ENCODED_BYTES = 45  # 60 characters in base 64; an encoded word may have 75 characters
 SECONDS_TO_ANSWER = 20.0
 OPTION_NAMES = ("socket", "header", "exit-code", "certainty", "token")
 
 
 class Verdict(NamedTuple):
-    """What a model says about a message; no label where it is not sure."""
+    """A model's prediction for a message; the label is None if its probability is below the required certainty."""
 
     label: str | None
     probability: float
     evidence: tuple[tuple[str, float], ...]  # words and their decibans
 
     def format(self) -> str:
-        """The value of the header: ASCII on one line; words beyond ASCII are encoded as mail does.
+        """Format the value of the header as one line of ASCII; other characters become encoded words (RFC 2047).
 
         >>> Verdict("spam", 0.99312, (("cash", 8.7), ("(together)", 3.1), ("zürich", -1.2))).format()
         'spam; probability=0.9931; evidence="cash +8.7, (together) +3.1, =?utf-8?b?esO8cmljaA==?= -1.2"'
         """
         words = ", ".join(f"{_encode_word(word)} {weight:+.1f}" for word, weight in self.evidence)
         label = "unsure" if self.label is None else _encode_word(self.label)
-        # an encoded word has blanks around it, or mail programs show it as it is
+        # mail programs decode an encoded word only if it has blanks around it
         value = f'{label}; probability={self.probability:.4f}; evidence="{words}"'
         return value.replace("?=;", "?= ;").replace('"=?', '" =?')
 
     def find_exit_code(self, wanted: str | None) -> int:
-        """0 if no class is asked for, or it is this one; else 1, or 2 where the model is not sure."""
+        """Return 0 if the label is the wanted one (or none is wanted), 2 if the model is unsure, else 1."""
         if wanted is None or self.label == wanted:
             return 0
         return EXIT_UNSURE if self.label is None else EXIT_OTHER_CLASS
 
 
 def _encode_word(word: str) -> str:
-    """The beginning of a word for a header: as it is, or as an encoded word (RFC 2047) if it could be misread there."""
+    """Truncate a word for the header, and encode it (RFC 2047) if it contains characters that need it."""
     word = word[:MAX_SHOWN_LENGTH]
+    # printable ASCII except quote, comma, semicolon and backslash, which have a meaning in the header
     if re.fullmatch(r"[ !#-+\--:<-\[\]-~]+", word) and "=?" not in word:
         return word
+    # cut at a character boundary
     start = word.encode("utf-8", "replace")[:MAX_ENCODED_BYTES].decode("utf-8", "ignore")
     return f"=?utf-8?b?{b2a_base64(start.encode(), newline=False).decode()}?="
 
 
 def check_label(label: str, classes: Iterable[object]) -> None:
-    """Raise an error for a label that is no class of the model: it is mistyped, or has to be asked for."""
+    """Raise DataError if the label is not a class of the model: new classes must be requested explicitly."""
     from priory.core.name_suggestions import suggest_name
     from priory.errors import DataError
 
@@ -69,7 +71,7 @@ def check_label(label: str, classes: Iterable[object]) -> None:
 
 
 def read_quick_options(arguments: list[str]) -> tuple[str, dict[str, str]] | None:
-    """The model and the options of a command line; None if it asks for anything else, such as help.
+    """Return the model and options of a command line, or None if it has any other option, such as --help.
 
     >>> read_quick_options(["mail", "--socket=/run/s", "--exit-code", "spam"])
     ('mail', {'socket': '/run/s', 'exit-code': 'spam'})
@@ -99,11 +101,12 @@ class ServiceConnection:
         self._authorization = f"Authorization: Bearer {token}\r\n" if token else ""
 
     def post_mail(self, path: str, message: bytes, key: str | None = None) -> dict[str, Any]:
-        """Send a message, and return what the service answers; an error (OSError) if it refuses."""
+        """Send a message and return the service's answer; raise OSError if the service rejects it."""
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: message/rfc822\r\n{self._authorization}"
         head += f"Idempotency-Key: {key}\r\n" if key else ""
         self._socket.sendall(f"{head}Content-Length: {len(message)}\r\n\r\n".encode("ascii") + message)
         received = b""
+        # the head of the answer, then as much body as it declares
         while b"\r\n\r\n" not in received:
             received += self._receive()
         headers, _, body = received.partition(b"\r\n\r\n")
@@ -111,7 +114,7 @@ class ServiceConnection:
         while len(body) < length:
             body += self._receive()
         answer: dict[str, Any] = json.loads(body)
-        if headers[9:12] != b"200":
+        if headers[9:12] != b"200":  # "HTTP/1.1 200 OK"
             raise OSError(str(answer.get("detail", "the service refused")))
         return answer
 
@@ -126,14 +129,15 @@ class ServiceConnection:
 
 
 def find_model_name(model: str) -> str:
-    """The name of a model in the service: that of its file, without folder and suffix."""
+    """Return the name of a model in the service: its file name without folder and suffix."""
     return model.rpartition("/")[2].removesuffix(".priory")
 
 
 def judge_by_service(connection: ServiceConnection, model: str, message: bytes, certainty: float) -> Verdict:
-    """What the model of a running service says about a message."""
+    """Classify a message by the model of a running service."""
     path = f"/v1/models/{find_model_name(model)}"
     predicted = connection.post_mail(f"{path}/predict", message)["predictions"][0]
+    # a second request on the same connection
     explained = connection.post_mail(f"{path}/explain", message)["explanations"][0]
     return make_verdict(str(predicted["label"]), float(predicted["probability"]), explained, certainty)
 
@@ -145,13 +149,14 @@ def make_verdict(label: str, probability: float, explained: dict[str, Any], cert
 
 
 def add_header(message: bytes, name: str, value: str) -> bytes:
-    """The message with one header more; those of the same name that it came with are removed, as they may be forged.
+    """Add a header to a message, and remove headers of the same name, which may be forged.
 
     >>> add_header(b"x-priory: ham;\\n lies\\nSubject: hi\\n\\nx-priory: body\\n", "X-Priory", "spam")
     b'X-Priory: spam\\nSubject: hi\\n\\nx-priory: body\\n'
     """
     end_of_line = b"\r\n" if b"\r\n" in message[:1000] else b"\n"
     parts = re.split(rb"(\r?\n\r?\n)", message, maxsplit=1)
+    # the header with its continuation lines
     own = re.compile(rb"(?im)^" + re.escape(name.encode()) + rb":.*(?:\r?\n[ \t].*)*(?:\r?\n|\Z)")
     if re.match(rb"\r?\n", message):  # no headers at all
         parts = [b"", message]
@@ -159,5 +164,6 @@ def add_header(message: bytes, name: str, value: str) -> bytes:
         parts[0] += end_of_line
         parts[1] = end_of_line
     head = own.sub(b"", parts[0])
+    # an mbox "From " line stays in front of the headers
     envelope, head = re.fullmatch(rb"(?s)((?:>?From .*?\n)?)(.*)", head).groups()  # type: ignore[union-attr]
     return envelope + f"{name}: {value}".encode() + end_of_line + head + b"".join(parts[1:])

@@ -1,4 +1,4 @@
-"""What requests and answers look like; the OpenAPI description is made from these classes."""
+"""Types of requests and answers; the OpenAPI description is generated from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = Annotated[
 Labels = Annotated[
     list[RowLabel], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="One label for each row.")
 ]
-EventId = Annotated[int, Meta(ge=1, le=2**53, description="The id that a change answered.")]
+EventId = Annotated[int, Meta(ge=1, le=2**53, description="The id from the answer to a change.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Cost = Annotated[float, Meta(ge=0, le=1e12)]
 
@@ -32,13 +32,13 @@ class RowsMessage(Struct, forbid_unknown_fields=True):
 
 
 class PredictMessage(RowsMessage):
-    """Rows to predict, and how an answer is chosen."""
+    """Rows to predict, and the decision rule."""
 
     top: Annotated[int, Meta(ge=1, description="Give the probabilities of this many classes only.")] | None = None
     costs: (
         Annotated[
             dict[str, dict[str, Cost]],
-            Meta(description="By true class and answer; a mistake that is not named costs 1."),
+            Meta(description="Costs by true class and answer; an unnamed mistake costs 1."),
         ]
         | None
     ) = None
@@ -53,32 +53,32 @@ class LabelledMessage(RowsMessage, kw_only=True):
 
 
 class ForgetMessage(RowsMessage):
-    """Rows with their labels, or the id of an earlier learning; their content is erased."""
+    """Labelled rows, or the id of a learn event, to forget and erase."""
 
     labels: Labels | UnsetType = UNSET
     id: EventId | UnsetType = UNSET
 
 
 class UndoMessage(Struct, forbid_unknown_fields=True):
-    """What to undo: by default, what was learned last."""
+    """The id of the event to undo; by default the last learn event."""
 
     id: EventId | UnsetType = UNSET
 
 
 class EvaluateMessage(RowsMessage):
-    """Labelled rows that the model has not learned; without any, the rows that it keeps are judged by folds."""
+    """Labelled rows to score; without rows, the model is cross-validated on the rows that it keeps."""
 
     labels: Labels | UnsetType = UNSET
-    learned: bool = False
+    learned: bool = False  # whether the model has learned these rows
 
 
 class AuditMessage(RowsMessage):
-    """Rows to look for leakage in, with their labels and test rows if there are any."""
+    """Rows to search for leakage, optionally with labels and test rows."""
 
     labels: Labels | UnsetType = UNSET
     test: RowsMessage | UnsetType = UNSET
-    groups: str | None = None
-    time: str | None = None
+    groups: str | None = None  # the name of a column
+    time: str | None = None  # the name of a column
 
 
 class CreateMessage(Struct, forbid_unknown_fields=True):
@@ -89,15 +89,15 @@ class CreateMessage(Struct, forbid_unknown_fields=True):
 
 
 class ModelInfo(Struct):
-    """A model as it is now; ``version`` is the number of the last change."""
+    """Description of a model; ``version`` is the number of its last change."""
 
     name: str
     kind: Literal["text", "table"]
     version: int
     rows: float
     classes: list[RowLabel | float]
-    class_rows: list[float]
-    columns: dict[str, str]
+    class_rows: list[float]  # rows of each class
+    columns: dict[str, str]  # kinds by name
     parameters: dict[str, Any]
 
 
@@ -106,7 +106,7 @@ class ModelList(Struct):
 
 
 class Prediction(Struct):
-    """The answer to one row: no label where the model abstains."""
+    """The prediction for one row; the label is null if the model abstains."""
 
     label: RowLabel | float | None
     probability: float
@@ -120,7 +120,7 @@ class PredictAnswer(Struct):
 
 
 class ExplainAnswer(Struct):
-    """For each row its ledger: the prior and one line of evidence for each word or column, in decibans."""
+    """The ledger of each row: the prior, and the evidence of each word or column in decibans."""
 
     model: str
     version: int
@@ -139,7 +139,7 @@ class AuditAnswer(Struct):
 
 
 class EventInfo(Struct, omit_defaults=True):
-    """One change: who asked for it, when, and what became of it. Content is given to those who may teach."""
+    """One change: who requested it, when, and its state. Content is included only for the scope learn."""
 
     id: int
     operation: str
@@ -154,7 +154,7 @@ class EventInfo(Struct, omit_defaults=True):
 
 
 class HistoryAnswer(Struct):
-    """Changes, the newest first; ``before`` is what to ask for the next page with."""
+    """Changes, newest first; pass ``before`` as a query parameter to get the next page."""
 
     model: str
     version: int
@@ -168,7 +168,7 @@ class StatusAnswer(Struct):
 
 
 class ProblemDetails(Struct):
-    """What went wrong (RFC 9457)."""
+    """Problem details of an error (RFC 9457)."""
 
     title: str
     status: int

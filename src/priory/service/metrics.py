@@ -12,7 +12,7 @@ LabelSet = tuple[tuple[str, str], ...]
 
 
 class Metrics:
-    """What the service counts: requests, their seconds by stage (queue, model, journal), and rows by operation."""
+    """Counters, histograms and gauges of the service, by labels such as route, stage or operation."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,6 +28,7 @@ class Metrics:
         """Add a duration to a histogram."""
         key = name, tuple(sorted(labels.items()))
         with self._lock:
+            # one count for each bucket, one for +Inf, and the sum of seconds
             counts = self._histograms.setdefault(key, [0.0] * (len(BUCKETS) + 2))
             counts[bisect_left(BUCKETS, seconds)] += 1
             counts[-1] += seconds
@@ -36,11 +37,11 @@ class Metrics:
         self.observe("priory_stage_seconds", seconds, stage=stage)
 
     def watch(self, name: str, read: Callable[[], float]) -> None:
-        """Show a value that is read whenever the metrics are."""
+        """Add a gauge, whose value is read when the metrics are formatted."""
         self._gauges[name] = read
 
     def format(self) -> str:
-        """Everything, as Prometheus reads it."""
+        """Return all metrics in the text format of Prometheus."""
         with self._lock:
             counters = dict(self._counters)
             histograms = {key: list(counts) for key, counts in self._histograms.items()}

@@ -1,11 +1,11 @@
-"""The models of a data folder: in memory as they answer, on disk as snapshots that name the last event they contain.
+"""The models of a data folder: in memory, and on disk as snapshots that name the last event they contain.
 
     FOLDER/journal.sqlite         every change since each model was created
     FOLDER/models/17.priory       a snapshot of the model that event 17 created
-    FOLDER/scratch                files of requests that are under way; emptied on start
+    FOLDER/scratch                temporary files of requests; emptied on start
 
-A snapshot is a model file with the note `version`. On start a model is its snapshot and the events after it.
-File names are numbers: no name that came with a request is ever part of a path.
+A snapshot is a model file with the note `version`. On start, a model is loaded from its snapshot and later events are
+replayed. File names are numbers: names from requests are never part of a path.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from priory.service.served_model import ServedModel, create_model, replay_events
 from priory.storage import load, save
 from priory.storage.file_turns import lock_file
 
-VERSION_NOTE = "version"
-LOCK_TIMEOUT_SECONDS_AT_START = 10.0
+VERSION_NOTE = "version"  # the number of the last event in a snapshot
+LOCK_TIMEOUT_SECONDS_AT_START = 10.0  # a stopping service may still write snapshots
 PROBE_BYTES = 1 << 16
-EVENTS_PER_SNAPSHOT_AT_START = 100  # so that nobody replays the same events again and again
+EVENTS_PER_SNAPSHOT_AT_START = 100  # so that the next start need not replay these events again
 
 
 class ModelStore:
-    """All models of a folder. Only the writer changes them; anyone may read, without waiting."""
+    """All models of a folder. Only the writer changes them; other threads read without locking."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.models: dict[str, ServedModel] = {}
-        self._snapshot_versions: dict[int, int] = {}
+        self._snapshot_versions: dict[int, int] = {}  # model number -> version of its snapshot
         self._snapshot_lock = threading.Lock()
         self.snapshot_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder_lock = lock_file(folder / "service", LOCK_TIMEOUT_SECONDS_AT_START)
@@ -42,7 +42,7 @@ class ModelStore:
         try:
             self._empty_scratch_folder()
             self.journal = Journal(folder / "journal.sqlite")
-            self._readers = Journal(folder / "journal.sqlite")
+            self._readers = Journal(folder / "journal.sqlite")  # does not wait for the writer
             self.reader_lock = threading.Lock()
             self._recover()
         except BaseException as error:
@@ -57,7 +57,7 @@ class ModelStore:
 
     @property
     def scratch_folder(self) -> Path:
-        """Where requests put files while they last."""
+        """The folder for temporary files of requests."""
         return self.folder / "scratch"
 
     @property
@@ -71,7 +71,7 @@ class ModelStore:
         self._folder_lock.__exit__(None, None, None)
 
     def probe_disk(self) -> None:
-        """Raise an error of the system if a little more cannot be written into the folder."""
+        """Raise OSError if a small file cannot be written into the folder."""
         path = self.scratch_folder / "probe"
         try:
             path.write_bytes(bytes(PROBE_BYTES))
@@ -86,13 +86,14 @@ class ModelStore:
             raise ServiceError(404, "there is no model of this name") from None
 
     def publish(self, *models: ServedModel) -> None:
-        """Let these models answer from now on."""
+        """Make these models the current ones."""
+        # a new dict, so that readers never see one that is being modified
         self.models = {**self.models, **{model.entry.name: model for model in models}}
 
     def remove(self, model: ServedModel) -> None:
-        """Let a model answer no longer, and remove its snapshot."""
+        """Remove a model and its snapshot."""
         self.models = {name: other for name, other in self.models.items() if name != model.entry.name}
-        with suppress(OSError):  # the next start removes what has no model
+        with suppress(OSError):  # the next start removes orphaned snapshots
             self.remove_snapshot(model.entry)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ class ModelStore:
         return self.snapshot_folder / f"{entry.number}.priory"
 
     def save_snapshot(self, model: ServedModel) -> None:
-        """Replace the snapshot of a model, unless a later one was written meanwhile."""
+        """Write a snapshot of a model, unless a later one has been written already."""
         with self._snapshot_lock:
             if self._snapshot_versions.get(model.entry.number, -1) < model.version:
                 save(
@@ -115,7 +116,7 @@ class ModelStore:
             self._snapshot_versions.pop(entry.number, None)
 
     def count_events_since_snapshot(self, model: ServedModel) -> int:
-        """How far a model's version is ahead of its snapshot's."""
+        """Return how far a model's version is ahead of its snapshot."""
         return model.version - self._snapshot_versions.get(model.entry.number, model.entry.number)
 
     # -- starting ------------------------------------------------------------------------------------------------
@@ -125,16 +126,16 @@ class ModelStore:
         self.publish(*(replay_events(self._load_snapshot(entry), self.journal) for entry in entries))
         for model in self.models.values():
             if self.count_events_since_snapshot(model) >= EVENTS_PER_SNAPSHOT_AT_START:
-                with suppress(OSError):  # the journal has everything; it only takes longer next time
+                with suppress(OSError):  # the journal is complete; the next start only takes longer
                     self.save_snapshot(model)
         names = {self.find_snapshot(entry).name for entry in entries}
         for path in self.snapshot_folder.iterdir():
             is_orphan = path.suffix == ".priory" and path.stem.isdigit() and path.name not in names
-            if is_orphan or path.suffix == ".new":  # of a model that was deleted, or of a service that was killed
+            if is_orphan or path.suffix == ".new":  # left by a deleted model or a killed service
                 path.unlink()
 
     def _empty_scratch_folder(self) -> None:
-        """Remove what a service that was killed has left: it may hold rows that are forgotten later."""
+        """Remove files of a killed service, which may contain rows that are to be forgotten."""
         if self.scratch_folder.exists():
             shutil.rmtree(self.scratch_folder)
         self.scratch_folder.mkdir(mode=0o700)
@@ -143,6 +144,7 @@ class ModelStore:
         path = self.find_snapshot(entry)
         if not path.exists():
             if entry.has_base:
+                # the rows of the base file are not in the journal
                 raise ModelFileError(f"{path}: is missing; restore it from a backup")
             return create_model(entry)
         estimator = load(path)

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description of the API, made from the table of routes."""
+"""OpenAPI 3.1 description of the API, generated from the table of routes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Description = dict[str, Any]
 
 TEXTS_OR_ROWS: Description = {"oneOf": [{"required": ["texts"]}, {"required": ["rows"]}]}
 LABELLED_IF_GIVEN: Description = {"required": ["labels"], **TEXTS_OR_ROWS}
-NO_ROWS: Description = {"properties": dict.fromkeys(("texts", "rows", "labels"), False)}
-RULES: dict[str, Description] = {  # what the types of the fields do not say
+NO_ROWS: Description = {"properties": dict.fromkeys(("texts", "rows", "labels"), False)}  # false: must be absent
+RULES: dict[str, Description] = {  # constraints that field types cannot express
     "RowsMessage": TEXTS_OR_ROWS,
     "PredictMessage": TEXTS_OR_ROWS,
     "LabelledMessage": TEXTS_OR_ROWS,
@@ -30,11 +30,12 @@ RULES: dict[str, Description] = {  # what the types of the fields do not say
 
 
 def describe_api(routes: Sequence[ApiRoute]) -> Description:
-    """The description as a tree for JSON."""
+    """Return the description as nested dictionaries for JSON."""
     types = [
         t for r in routes for t in (r.message, r.answer, *(r.other_messages or {}).values()) if t not in (None, bytes)
     ]
     _, components = msgspec.json.schema_components([*types, ProblemDetails], ref_template="#/components/schemas/{name}")
+    # msgspec describes the fields only
     for name, rule in RULES.items():
         components[name] |= rule
     paths: dict[str, Description] = {}
@@ -66,7 +67,7 @@ def _describe_route(route: ApiRoute) -> Description:
     if parameters := _describe_parameters(route):
         described["parameters"] = parameters
     if route.scope is not None:
-        described["security"] = [{"token": []}, {}]
+        described["security"] = [{"token": []}, {}]  # a token, or nothing if the service has no tokens
     if route.message is not None:
         content = {MESSAGE_TYPE: route.message, **(route.other_messages or {})}
         bodies = {kind: {"schema": _refer_to(t)} for kind, t in content.items()}

@@ -1,6 +1,6 @@
-"""Predictions in small batches: whatever has arrived while the last batch ran is answered together.
+"""Predictions in small batches: requests that arrive while a batch runs form the next batch.
 
-Nobody waits for a batch to fill. One call of the model for a hundred rows costs about what it costs for one.
+No request waits for a batch to fill. A hundred rows in one call of the model take about as long as one row.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from priory.service.rows import RowBatch, convert_to_input, join_row_batches
 from priory.service.served_model import ServedModel
 
 MAX_BATCH_ROWS = 4096
-MAX_WAITING_ROWS = 100_000
+MAX_WAITING_ROWS = 100_000  # for one model; beyond this requests get 503
 
 
-# Makes the answer to a request from the model and the probabilities (rows, classes), in the thread that computed them.
+# Encodes an answer from the model and the probabilities (rows, classes), in the thread that computed them.
 Finish = Callable[[ServedModel, Array], bytes]
 
 
@@ -32,11 +32,11 @@ class _Waiting:
     rows: RowBatch
     finish: Finish
     future: asyncio.Future[bytes]
-    arrived: float
+    arrived: float  # for the time spent in the queue
 
 
 class _Queue:
-    """What waits for one model."""
+    """Requests that wait for one model."""
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
@@ -47,7 +47,7 @@ class _Queue:
         self.n_rows += len(waiting.rows)
 
     def take_batch(self, max_rows: int) -> list[_Waiting]:
-        """The first of those that wait: at least one, and no more rows than a batch may have."""
+        """Remove and return the first requests: at least one, and otherwise at most ``max_rows`` rows."""
         totals = accumulate(len(waiting.rows) for waiting in self._waiting)
         n_taken = max(1, sum(total <= max_rows for total in totals))
         batch, self._waiting = self._waiting[:n_taken], self._waiting[n_taken:]
@@ -56,7 +56,7 @@ class _Queue:
 
 
 class PredictionBatcher:
-    """Answers the rows that wait for one model, a batch at a time; lives in the event loop."""
+    """Answers requests batch by batch, one batch per model at a time; used in the event loop only."""
 
     def __init__(self, store: ModelStore, executor: Executor, metrics: Metrics) -> None:
         self._store, self._executor, self._metrics = store, executor, metrics
@@ -64,7 +64,7 @@ class PredictionBatcher:
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def predict(self, name: str, rows: RowBatch, finish: Finish) -> bytes:
-        """What ``finish`` makes of the answers to these rows."""
+        """Predict rows in the next batch, and return the answer encoded by ``finish``."""
         model = self._store.get(name)
         model.check_row_count(len(rows))
         queue = self._queues.setdefault(name, _Queue())
@@ -78,7 +78,7 @@ class PredictionBatcher:
         return await future
 
     async def _answer_all(self, name: str, queue: _Queue, max_rows: int) -> None:
-        """Answer batch after batch, until nobody waits."""
+        """Answer batch after batch, until the queue is empty."""
         loop = asyncio.get_running_loop()
         try:
             while batch := queue.take_batch(max_rows):
@@ -89,13 +89,13 @@ class PredictionBatcher:
                 self._metrics.observe_stage("model", time.perf_counter() - start)
                 self._metrics.count("priory_prediction_batches_total")
                 for waiting, outcome in zip(batch, outcomes, strict=True):
-                    if not waiting.future.done():
+                    if not waiting.future.done():  # the client may have disconnected
                         _resolve(waiting.future, outcome)
         finally:
             del self._running[name], self._queues[name]
 
     def _predict_batch(self, name: str, batch: Sequence[_Waiting]) -> list[bytes | Exception]:
-        """Predict all rows together; if that fails, those of each request for itself."""
+        """Predict all rows together; if that fails, predict each request separately."""
         try:
             model = self._store.get(name)
             model.check_fitted()
@@ -104,6 +104,7 @@ class PredictionBatcher:
             if len(batch) == 1:
                 return [error]
             return [outcome for waiting in batch for outcome in self._predict_batch(name, [waiting])]
+        # split the answers (rows, classes) of the batch by request
         ends = list(accumulate(len(waiting.rows) for waiting in batch))
         return [
             _finish(waiting, model, answers[end - len(waiting.rows) : end])
@@ -126,5 +127,5 @@ def _resolve(future: asyncio.Future[bytes], outcome: bytes | Exception) -> None:
 
 
 def predict_rows(model: ServedModel, rows: RowBatch) -> Array:
-    """The probability of each class for each row."""
+    """Return the class probabilities of each row, (rows, classes)."""
     return model.estimator.predict_proba(convert_to_input(rows, model.estimator))

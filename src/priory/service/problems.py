@@ -1,4 +1,4 @@
-"""Errors as answers: problem details (RFC 9457) that say what to do, and nothing about what is inside."""
+"""Convert errors to problem details (RFC 9457), without revealing internals."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from priory.errors import (
 from priory.service.messages import ProblemDetails
 
 PROBLEM_TYPE = "application/problem+json"
-MAX_DETAIL_LENGTH = 500
-RETRY_SECONDS = "1"
+MAX_DETAIL_LENGTH = 500  # characters
+RETRY_SECONDS = "1"  # the header Retry-After
 
 
 def find_status(error: Exception) -> int:
-    """The status of HTTP for an error; 500 for those that nobody expected."""
+    """Return the HTTP status of an error; 500 for an unexpected one."""
     if isinstance(error, ServiceError):
         return error.status
     if isinstance(error, HTTPException):
         return error.status_code
+    # from specific to general: most of these are also PrioryError or OSError
     if isinstance(error, NotLearnedError | StaleModelError):
         return 409
     if isinstance(error, MissingDependencyError):
@@ -39,13 +40,13 @@ def find_status(error: Exception) -> int:
         return 413
     if isinstance(error, MemoryError):
         return 507
-    if isinstance(error, sqlite3.Error | OSError):  # the disk
+    if isinstance(error, sqlite3.Error | OSError):  # disk errors
         return 503
     return 422 if isinstance(error, PrioryError | ModelFileError) else 500
 
 
 def make_problem_response(error: Exception) -> Response:
-    """The answer to a request that failed; the text of an unexpected error stays inside."""
+    """Return the response to a failed request; the message of an unexpected error is not included."""
     status = find_status(error)
     detail = " ".join(str(error).split())[:MAX_DETAIL_LENGTH] if isinstance(error, PrioryError) else ""
     phrase = HTTPStatus(status).phrase

@@ -1,4 +1,4 @@
-"""Requests as the handlers need them: checked names, decoded bodies, rows of the kind that a model takes."""
+"""Read requests: decode bodies, check names, and convert rows to the kind that a model takes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MODEL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_KEY_LENGTH = 255
-MAX_INLINE_BYTES = 1 << 16
+MAX_INLINE_BYTES = 1 << 16  # larger bodies are decoded in a thread
 MESSAGE_TYPE, LINES_TYPE, MAIL_TYPE = "application/json", "application/x-ndjson", "message/rfc822"
 MessageT = TypeVar("MessageT", bound=msgspec.Struct)
 
@@ -40,14 +40,14 @@ class LineMessage(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Call:
-    """A request to the API: who sends it, about which model, and what."""
+    """A request to the API, with its sender and its model."""
 
     def __init__(self, service: Service, request: Request, identity: Identity) -> None:
         self.service, self.request, self.identity = service, request, identity
 
     @property
     def name(self) -> str:
-        """The name of the model; it never becomes part of a path."""
+        """The name of the model; it is never used in a path."""
         return str(self.request.path_params["name"])
 
     @property
@@ -71,7 +71,7 @@ class Call:
         return key
 
     async def hash_request(self) -> bytes:
-        """What tells this request from others with the same key; nothing if it has none."""
+        """Return a hash that distinguishes requests with the same idempotency key; b"" without a key."""
         if self.key is None:
             return b""
         body, query = await self.request.body(), self.request.scope["query_string"].decode("latin-1")
@@ -79,7 +79,7 @@ class Call:
         return hashlib.blake2b(heading.encode() + body, digest_size=32).digest()
 
     def read_query_number(self, name: str, default: int, largest: int) -> int:
-        """A whole number from 0 in the query of the address."""
+        """Return a whole number from 0 to ``largest`` from the query string."""
         given = self.request.query_params.get(name)
         if given is None:
             return default
@@ -88,7 +88,7 @@ class Call:
         return int(given)
 
     async def read_message(self, message_type: type[MessageT]) -> MessageT:
-        """The body as JSON; an empty one is an empty object."""
+        """Decode the body as JSON; an empty body is an empty object."""
         if self.content_type not in ("", MESSAGE_TYPE):
             raise ServiceError(415, f"the content type must be {MESSAGE_TYPE}")
         return await self._decode(decode_message, await self.request.body() or b"{}", message_type)
@@ -96,13 +96,13 @@ class Call:
     async def _decode(
         self, decode: Callable[[bytes, type[MessageT]], MessageT], body: bytes, message_type: type[MessageT]
     ) -> MessageT:
-        """Decode a body, a large one in a thread so that others are answered meanwhile."""
+        """Decode a body; a large one in a thread, so that the event loop is not blocked."""
         if len(body) <= MAX_INLINE_BYTES:
             return decode(body, message_type)
         return await asyncio.to_thread(decode, body, message_type)
 
     async def read_rows_message(self, message_type: type[MessageT]) -> MessageT:
-        """The body as JSON, as NDJSON with one row in each line, or as one mail."""
+        """Decode the body as JSON, as NDJSON with one row per line, or as one mail."""
         if self.content_type == LINES_TYPE:
             return await self._decode(_decode_lines, await self.request.body(), message_type)
         if self.content_type == MAIL_TYPE:
@@ -118,7 +118,7 @@ class Call:
         return convert_fields(fields, message_type)
 
     def read_rows(self, message: RowsMessage, labels: list[RowLabel] | UnsetType = UNSET) -> RowBatch:
-        """The rows of a message, of the kind that the model takes."""
+        """Return the rows of a message, which must be of the kind that the model takes."""
         return read_row_batch(message, labels, self.model.entry.kind)
 
 
@@ -135,6 +135,7 @@ def _decode_lines(body: bytes, message_type: type[MessageT]) -> MessageT:
     for source, target in (("text", "texts"), ("row", "rows"), ("label", "labels")):
         values = [getattr(line, source) for line in lines]
         if any(value is not UNSET for value in values):
+            # a field must be in all lines or in none
             if UNSET in values:
                 raise DataError(f"line {values.index(UNSET) + 1} has no {source!r}, and others have one")
             fields[target] = values
@@ -153,7 +154,7 @@ def read_row_batch(message: RowsMessage, labels: list[RowLabel] | UnsetType, kin
 
 
 def decode_message(body: bytes, message_type: type[MessageT]) -> MessageT:
-    """JSON as a message; an error says where it is wrong."""
+    """Decode JSON as a message; the error names the faulty field."""
     try:
         message = msgspec.json.decode(body, type=message_type)
         _check_keys(body)
@@ -165,9 +166,9 @@ def decode_message(body: bytes, message_type: type[MessageT]) -> MessageT:
 
 
 def _check_keys(body: bytes) -> None:
-    """Raise an error for an object that has a key twice, of which msgspec would take the last."""
+    """Raise an error for duplicate keys in an object, of which msgspec would take the last."""
     if body.strip():
-        json.loads(body, object_pairs_hook=check_unique_keys, parse_int=float)
+        json.loads(body, object_pairs_hook=check_unique_keys, parse_int=float)  # float: huge integers are slow to parse
 
 
 def convert_fields(fields: dict[str, object], message_type: type[MessageT]) -> MessageT:
@@ -178,7 +179,7 @@ def convert_fields(fields: dict[str, object], message_type: type[MessageT]) -> M
 
 
 def describe_fault(error: Exception) -> str:
-    """What a decoder found, without what was in the body."""
+    """Describe a decoding error without quoting the body."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)[:200]

@@ -1,4 +1,4 @@
-"""The table of routes: every address of the API with what it needs and what it answers. OpenAPI is made from it."""
+"""The table of API routes, from which the OpenAPI description is generated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW_TYPES = {LINES_TYPE: LineMessage, MAIL_TYPE: bytes}
 
 @dataclass(frozen=True)
 class QueryParameter:
-    """A parameter in the query of an address."""
+    """A parameter in the query string."""
 
     name: str
     type: str
@@ -29,21 +29,21 @@ class QueryParameter:
 
 @dataclass(frozen=True)
 class ApiRoute:
-    """One address: the method, the path, who may use it, and what goes in and out."""
+    """One route: method, path, required scope, and types of request and answer."""
 
     method: str
     path: str
     handler: Handler
     summary: str
-    scope: Scope | None = "read"  # None: everyone
+    scope: Scope | None = "read"  # None: no token needed
     message: type | None = None
     other_messages: dict[str, type] | None = None  # by content type, besides JSON
     answer: type | None = None
     answer_type: str = MESSAGE_TYPE
     status: int = 200
-    errors: tuple[int, ...] = ()
+    errors: tuple[int, ...] = ()  # besides 400 and 503, which every route may return
     query: tuple[QueryParameter, ...] = ()
-    takes_key: bool = False
+    takes_key: bool = False  # the header Idempotency-Key
     needs_body: bool = True
 
 
@@ -194,7 +194,7 @@ ROUTES = (
         f"{MODEL_PATH}/report",
         handlers.handle_report,
         "An HTML report on labelled rows",
-        "learn",  # it shows words that the model was trained on
+        "learn",  # the report shows words of the training rows
         message=messages.LabelledMessage,
         answer_type="text/html",
         errors=ROW_ERRORS,

@@ -1,4 +1,4 @@
-"""Labelled rows as the service keeps them: texts or cells by column name, as JSON, and as an estimator takes them."""
+"""Batches of rows: texts, or cells by column name; their JSON encoding, and conversion for an estimator."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Row = dict[str, Cell]
 RowLabel = str | int | bool
 ModelKind = Literal["text", "table"]
 
-_sorted_encoder = msgspec.json.Encoder(order="deterministic")
+_sorted_encoder = msgspec.json.Encoder(order="deterministic")  # equal rows have equal bytes
 
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Texts, or rows of a table, with their labels if they have any."""
+    """Texts or rows of a table, with optional labels."""
 
     kind: ModelKind
     rows: tuple[str | Row, ...]
@@ -43,17 +43,17 @@ class RowBatch:
         return len(self.rows)
 
     def keep(self, kept: Iterable[bool]) -> RowBatch:
-        """The rows for which ``kept`` is true."""
+        """Return the rows for which ``kept`` is true."""
         flags = list(kept)
         labels = None if self.labels is None else tuple(compress(self.labels, flags))
         return RowBatch(self.kind, tuple(compress(self.rows, flags)), labels)
 
     def encode(self) -> bytes:
-        """The rows as JSON."""
+        """Encode the rows as JSON."""
         return msgspec.json.encode([self.kind, self.rows, self.labels])
 
     def digest_rows(self) -> list[bytes]:
-        """For each row with its label a hash, to find it by: whoever can guess a row can check the guess."""
+        """Return a hash of each row and its label, to find the row again; it is not secret, as rows can be guessed."""
         labels = self.labels or [None] * len(self)
         return [
             hashlib.blake2b(_sorted_encoder.encode([_normalise_row(row), label]), digest_size=16).digest()
@@ -62,7 +62,7 @@ class RowBatch:
 
 
 def _normalise_row(row: str | Row) -> str | Row:
-    """A row as others that mean the same: without missing cells, and 4 for 4.0."""
+    """Return a canonical form of equivalent rows: without missing cells, and with 4 for 4.0."""
     if isinstance(row, str):
         return row
     return {
@@ -73,11 +73,12 @@ def _normalise_row(row: str | Row) -> str | Row:
 
 
 def fold_text(text: str) -> str:
-    r"""A text as others that read the same: without case, in one Unicode form, with single blanks.
+    r"""Normalise case, Unicode form and blanks of a text.
 
     >>> fold_text("JOSE\u0301  \uff2e\uff4f\n1") == fold_text("jos\u00e9 no 1")
     True
     """
+    # case folding can undo the normal form, so normalise again
     form = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(form.split())
 
@@ -90,7 +91,7 @@ def contains_phrase(row: str | Row, label: RowLabel | None, phrase: str) -> bool
 
 
 def decode_row_batch(encoded: bytes) -> RowBatch:
-    """The rows that `RowBatch.encode` wrote.
+    """Decode the result of `RowBatch.encode`.
 
     >>> rows = RowBatch("table", ({"age": 4, "town": None},), ("yes",))
     >>> decode_row_batch(rows.encode()) == rows
@@ -101,7 +102,7 @@ def decode_row_batch(encoded: bytes) -> RowBatch:
 
 
 def join_row_batches(batches: Sequence[RowBatch]) -> RowBatch:
-    """All rows, in order."""
+    """Concatenate batches."""
     if len(batches) == 1:
         return batches[0]
     rows = tuple(row for batch in batches for row in batch.rows)
@@ -111,10 +112,11 @@ def join_row_batches(batches: Sequence[RowBatch]) -> RowBatch:
 
 
 def convert_to_input(batch: RowBatch, model: TableOrTextClassifier) -> list[str] | pa.Table:
-    """The rows as the model takes them; errors name the row and the column."""
+    """Convert rows to the input of an estimator; errors name the row and the column."""
     if batch.kind == "text":
         return list(batch.rows)
     known: dict[str, str] = getattr(model, "column_kinds_", {}) if hasattr(model, "statistics_") else {}
+    # the columns of the model or, for a new model, of these rows
     names = list(known) or list(dict.fromkeys(name for row in batch.rows for name in row))
     if known:
         _check_column_names(batch.rows, names)  # type: ignore[arg-type]
@@ -131,7 +133,7 @@ def _check_column_names(rows: Sequence[Row], names: Sequence[str]) -> None:
 
 
 def _read_column(rows: Sequence[Row], name: str, kind: str | None) -> pa.Array:
-    """One column: numbers where the model has numbers, or, in its first rows, where every cell is a number."""
+    """Return one column: numbers if the column is known as numeric or, for a new model, if every cell is a number."""
     cells = [row.get(name) for row in rows]
     if kind in (None, "empty"):
         types = {type(cell) for cell in cells if cell is not None}

@@ -1,4 +1,4 @@
-"""A model at one version, and the changes that make the next: plain functions on states that are never changed."""
+"""An immutable model at one version, and the functions that derive the next version."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from priory.workflows.model_files import TableOrTextClassifier
 
 
-MAX_PROBABILITIES = 500_000  # in one answer
+MAX_PROBABILITIES = 500_000  # rows x classes of one answer
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model as it answers now. ``version`` is the number of the last event that it has applied."""
+    """A model at one version; ``version`` is the number of the last applied event."""
 
     entry: ModelEntry
     estimator: TableOrTextClassifier
@@ -35,7 +35,7 @@ class ServedModel:
 
     @property
     def n_rows(self) -> float:
-        """The weight of all rows that the model knows."""
+        """The total weight of the learned rows."""
         return float(self.estimator.class_count_.sum()) if self.is_fitted else 0.0
 
     def learn(self, rows: RowBatch, version: int) -> ServedModel:
@@ -45,7 +45,7 @@ class ServedModel:
         return replace(self, estimator=draft, version=version)
 
     def forget(self, rows: RowBatch, version: int) -> ServedModel:
-        """The model as if it had never learned these rows."""
+        """Return the model as if it had never learned these rows."""
         self.check_fitted()
         draft = copy.copy(self.estimator)
         draft.forget(convert_to_input(rows, draft), list(rows.labels or ()))
@@ -57,19 +57,19 @@ class ServedModel:
 
     @property
     def max_rows(self) -> int:
-        """How many rows may be answered at once: probabilities take memory by rows and classes."""
+        """The number of rows that may be predicted at once, so that (rows, classes) fits into memory."""
         self.check_fitted()
         return max(1, MAX_PROBABILITIES // len(self.estimator.classes_))
 
     def check_row_count(self, n_rows: int) -> None:
-        """Raise an error (413) for more rows than may be answered at once."""
+        """Raise ServiceError (413) if there are more than `max_rows` rows."""
         if n_rows > self.max_rows:
             n_classes = len(self.estimator.classes_)
             raise ServiceError(413, f"with {n_classes:,} classes send at most {self.max_rows:,} rows at a time")
 
 
 def make_estimator(kind: str, parameters: dict[str, Any]) -> TableOrTextClassifier:
-    """A new estimator of this kind; unknown parameters are an error."""
+    """Create an estimator of this kind; unknown parameters are an error."""
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
 
@@ -83,12 +83,12 @@ def make_estimator(kind: str, parameters: dict[str, Any]) -> TableOrTextClassifi
 
 
 def create_model(entry: ModelEntry) -> ServedModel:
-    """A model that has learned nothing."""
+    """Return a new model without rows."""
     return ServedModel(entry, make_estimator(entry.kind, msgspec.json.decode(entry.parameters)), entry.number)
 
 
 def replay_events(model: ServedModel, journal: Journal) -> ServedModel:
-    """The model after all later events of the journal: those of one batch are applied in one step, as they were."""
+    """Apply all later events of the journal; events of one batch are applied in one step, as originally."""
     for batch in _split_batches(journal.read_events(model.entry.number, model.version)):
         model = apply_batch(model, batch, journal)
     return model
@@ -100,9 +100,10 @@ def _split_batches(events: Sequence[Event]) -> Iterator[list[Event]]:
 
 
 def apply_batch(model: ServedModel, batch: Sequence[Event], journal: Journal) -> ServedModel:
-    """The model after events that were applied in one step: several learned together, or one change of another kind."""
+    """Apply a batch of events: several learn events together, or one event of another kind."""
     event, version = batch[0], batch[-1].number
     if event.operation == "learn":
+        # an erased event has no body: its rows must not be learned again
         bodies = [decode_row_batch(event.body) for event in batch if event.body is not None]
         return model.learn(join_row_batches(bodies), version) if bodies else replace(model, version=version)
     rows, is_learned = read_change(event, journal)
@@ -112,9 +113,9 @@ def apply_batch(model: ServedModel, batch: Sequence[Event], journal: Journal) ->
 
 
 def read_change(event: Event, journal: Journal) -> tuple[RowBatch | None, bool]:
-    """The rows that an event adds or removes, and whether it adds them; None if they were erased.
+    """Return the rows that an event adds or removes (None if erased), and whether it adds them.
 
-    Undoing does the opposite of what was done.
+    An undo event is the opposite of its target.
     """
     if event.operation == "undo":
         target = journal.find_event(event.model, event.target or 0)

@@ -1,4 +1,4 @@
-"""Running the service: one process, on a port or a Unix socket, until it is asked to stop."""
+"""Run the service in one process, on a port or a Unix socket, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from priory.service.application import Service
 from priory.service.connections import make_protocol
 from priory.service.limits import LOCAL_HOSTS, MAX_HTTP_HEADER_BYTES
 
-KEEP_ALIVE_SECONDS = 15
-SHUTDOWN_SECONDS = 8
+KEEP_ALIVE_SECONDS = 15  # of an idle connection
+SHUTDOWN_SECONDS = 8  # for active requests to finish
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the service listens: a host and a port, a Unix socket, or both."""
+    """The address of the service: a host and a port, a Unix socket, or both."""
 
     host: str = "127.0.0.1"
-    port: int = 8000
+    port: int = 8000  # negative: no port
     socket_path: Path | None = None
 
 
 def check_address(address: Address, has_tokens: bool) -> None:
-    """Other machines may connect only if tokens are required."""
+    """Raise DataError if other machines could connect without a token."""
     if address.host not in LOCAL_HOSTS and not has_tokens:
         raise DataError(f"other machines could connect to {address.host}; give --token-file, or serve on 127.0.0.1")
 
 
 def open_sockets(address: Address) -> list[socket.socket]:
-    """The sockets to listen on. A Unix socket is open to its owner and group alone."""
+    """Open the sockets to listen on; a Unix socket is accessible to its owner and group only."""
     sockets = []
     if address.port >= 0:
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # by which asyncio knows TCP_NODELAY
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # for TCP_NODELAY in asyncio
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((address.host, address.port))
         listening.listen()
@@ -57,9 +57,9 @@ def _open_unix_socket(path: Path) -> socket.socket:
     if path.exists():
         if not stat.S_ISSOCK(path.lstat().st_mode):
             raise DataError(f"{path}: is not a socket; remove it, or choose another path")
-        path.unlink()  # the data folder is locked, so whoever made it is gone
+        path.unlink()  # stale: this process holds the lock of the data folder
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o117)
+    before = os.umask(0o117)  # mode 0660
     try:
         listening.bind(str(path))
     finally:
@@ -69,7 +69,7 @@ def _open_unix_socket(path: Path) -> socket.socket:
 
 
 def run_server(service: Service, app: ASGIApp, sockets: Iterable[socket.socket]) -> None:
-    """Answer requests until a signal asks to stop; requests that are under way are finished."""
+    """Answer requests until a signal stops the server; active requests are finished first."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn stops, and raises the signal again
     try:
         with suppress(KeyboardInterrupt):
@@ -79,7 +79,7 @@ def run_server(service: Service, app: ASGIApp, sockets: Iterable[socket.socket])
 
 
 def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
-    """The server with the limits of the service."""
+    """Return the server, configured with the limits of the service."""
     limits = service.settings.limits
     config = uvicorn.Config(
         app,
@@ -91,7 +91,7 @@ def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
         log_level="error",
         server_header=False,
         date_header=True,
-        proxy_headers=False,
+        proxy_headers=False,  # anyone could forge them
         backlog=limits.n_connections,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,

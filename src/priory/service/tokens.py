@@ -1,4 +1,4 @@
-"""Bearer tokens: who may read, who may teach, who may do everything. A file holds their hashes only.
+"""Bearer tokens with scopes, stored as hashes in a file.
 
 Each line of a token file is ``NAME SCOPE HASH``. The scopes are ``read`` (predict, explain, evaluate), ``learn`` (also
 learn, forget and undo) and ``admin`` (also create, download and delete models).
@@ -23,12 +23,12 @@ from priory.storage.files import replace_file
 Scope = Literal["read", "learn", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "learn", "admin")  # each includes those before it
 TOKEN_LINE_PATTERN = re.compile(r"(?P<name>[A-Za-z0-9_.@-]{1,64})\s+(?P<scope>\w+)\s+(?P<digest>[0-9a-f]{64})")
-TOKEN_PREFIX = "priory_"
+TOKEN_PREFIX = "priory_"  # marks a string as a token of priory
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who sends a request, and what they may do."""
+    """The sender of a request and their scope."""
 
     name: str
     scope: Scope
@@ -37,19 +37,19 @@ class Identity:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
 
-LOCAL_USER = Identity("local", "admin")  # where no tokens are set, whoever can connect to this machine
+LOCAL_USER = Identity("local", "admin")  # everyone, if no tokens are configured
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token as it is kept: its SHA-256, which nobody can turn back into the token."""
+    """A stored token: its SHA-256 and its identity."""
 
     identity: Identity
     digest: bytes
 
 
 class TokenList:
-    """The tokens of a file, which is read again when it changes; without a file everyone is the local user."""
+    """The tokens of a file, which is reread when it changes; without a file every sender is the local user."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path, self._stamp, self._tokens = path, (0, 0, 0), list[Token]()
@@ -61,7 +61,7 @@ class TokenList:
         return self._path is not None
 
     def identify(self, authorization: str | None) -> Identity:
-        """Who sent a request with this header; an error (401) if nobody is known by it."""
+        """Return the sender by the Authorization header; raises 401 for an unknown token."""
         if self._path is None:
             return LOCAL_USER
         try:
@@ -71,6 +71,7 @@ class TokenList:
             raise ServiceError(503, "the tokens cannot be read; try again later") from None
         scheme, _, given = (authorization or "").partition(" ")
         digest = hash_token(given.strip())
+        # compare with every token in constant time
         found = [token for token in self._tokens if hmac.compare_digest(token.digest, digest)]
         if scheme.lower() != "bearer" or not found:
             raise ServiceError(401, "give a valid token: Authorization: Bearer TOKEN")
@@ -79,18 +80,18 @@ class TokenList:
     def _read_changes(self) -> None:
         assert self._path is not None
         found = self._path.stat()
-        stamp = found.st_mtime_ns, found.st_size, found.st_ino
+        stamp = found.st_mtime_ns, found.st_size, found.st_ino  # changes when the file is edited or replaced
         if stamp != self._stamp:
             self._tokens, self._stamp = read_token_file(self._path), stamp
 
 
 def hash_token(token: str) -> bytes:
-    """Tokens are random, 256 bits of them, so one round of SHA-256 is enough."""
+    """Hash a token; one round of SHA-256 is enough, as tokens have 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
 def read_token_file(path: Path) -> list[Token]:
-    """The tokens of a file; empty lines and lines that begin with # are left out."""
+    """Read the tokens of a file; empty lines and comments (#) are ignored."""
     tokens = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -103,7 +104,7 @@ def read_token_file(path: Path) -> list[Token]:
 
 
 def add_token(path: Path, name: str, scope: Scope) -> str:
-    """Make a token, add its hash to a file, and return it: it is shown once and kept nowhere."""
+    """Create a token, add its hash to a file, and return the token, which is stored nowhere."""
     if TOKEN_LINE_PATTERN.fullmatch(f"{name} {scope} {'0' * 64}") is None:
         raise DataError(f"{name!r} cannot be the name of a token; use letters, digits and -_.@")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
@@ -114,7 +115,7 @@ def add_token(path: Path, name: str, scope: Scope) -> str:
 
 
 def remove_tokens(path: Path, name: str) -> int:
-    """Remove all tokens of a name from a file; the number of them."""
+    """Remove all tokens of a name from a file, and return how many there were."""
     names = [token.identity.name for token in read_token_file(path)]
     if name not in names:
         raise DataError(f"{path}: has no token of the name {name!r}{suggest_name(name, names)}")

@@ -1,4 +1,4 @@
-"""Creating models: from a declaration, from a model file, or by training on an uploaded table or mailbox."""
+"""Create models: from parameters, from a model file, or by training on an uploaded table or mailbox."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from priory.service.rows import ModelKind
 from priory.service.served_model import ServedModel, make_estimator
 
 MODEL_FILE_TYPE = "application/octet-stream"
-SUFFIX_BY_TYPE = {  # what can be trained on; the file that is written has our own name and this suffix
+SUFFIX_BY_TYPE = {  # formats to train on, with the suffix of the temporary file
     "text/csv": ".csv",
     "text/tab-separated-values": ".tsv",
     "application/x-ndjson": ".jsonl",
@@ -32,7 +32,7 @@ SUFFIX_BY_TYPE = {  # what can be trained on; the file that is written has our o
 
 
 async def create_model_handler(call: Call) -> Response:
-    """Create a model; a model of this name that was declared the same way is left as it is."""
+    """Create a model; an existing model with the same name and parameters is left unchanged."""
     if MODEL_NAME_PATTERN.fullmatch(call.name) is None:
         raise DataError("the name of a model has 1 to 64 letters, digits, - or _")
     body = await call.request.body()
@@ -40,6 +40,7 @@ async def create_model_handler(call: Call) -> Response:
     known = call.service.store.models.get(call.name)
     if content_type == MESSAGE_TYPE:
         message = decode_message(body, CreateMessage)
+        # raises for unknown parameters before anything is written
         make_estimator(message.kind, message.parameters)
         parameters = msgspec.json.encode(message.parameters, order="deterministic")
         if known is not None and (known.entry.kind, known.entry.parameters) == (message.kind, parameters):
@@ -69,8 +70,9 @@ def _make_response(call: Call, model: ServedModel, status: int) -> Response:
 
 @contextmanager
 def write_upload(store: ModelStore, body: bytes, name: str) -> Iterator[Path]:
-    """An upload as a file that is gone after the ``with`` block; only the suffix is given, and errors say this name."""
+    """Write an upload to a temporary file with the suffix of ``name``; errors show ``name`` instead of its path."""
     with tempfile.TemporaryDirectory(dir=store.scratch_folder) as folder:
+        # the name of the upload is not used as a path, except for its suffix
         path = Path(folder, f"upload{Path(name).suffix.lower()}")
         path.write_bytes(body)
         try:
@@ -81,7 +83,7 @@ def write_upload(store: ModelStore, body: bytes, name: str) -> Iterator[Path]:
 
 
 def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
-    """The model in an uploaded file, or trained on one; the file is gone afterwards."""
+    """Load a model from an uploaded file, or train one on it."""
     from priory.estimators.text_classifier import TextClassifier
     from priory.workflows.callbacks import SILENT
     from priory.workflows.model_files import choose_columns, load_classifier, open_paths
@@ -102,5 +104,5 @@ def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
 
 
 def _encode_parameters(parameters: dict[str, object]) -> bytes:
-    """Parameters for people; values that JSON does not know are shown as text."""
+    """Encode parameters as JSON for display; other values are shown by their repr."""
     return msgspec.json.encode(parameters, enc_hook=repr, order="deterministic")

@@ -1,7 +1,7 @@
-"""The one writer: takes the changes that have arrived, applies them, commits them together, and only then answers.
+"""The writer thread: applies waiting changes, commits them together, and then answers (group commit).
 
-While one group is being committed the next one gathers, so the cost of a synchronised write is shared by all who wait.
-Rows of one model that arrive together are learned in one step.
+Changes that arrive during a commit form the next group, so they share the cost of one synchronised write. Rows of one
+model in the same group are learned in one step.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ from priory.service.served_model import ServedModel
 MAX_GROUP_SIZE = 512  # requests
 MAX_GROUP_ROWS = 4096
 MAX_WAITING_REQUESTS = 4096
-MAX_KNOWN_FORGETTINGS = 10_000
-EVENTS_PER_SNAPSHOT = 2000
+MAX_KNOWN_FORGETTINGS = 10_000  # answers kept in memory
+EVENTS_PER_SNAPSHOT = 2000  # bounds the time of a restart
 
 
 @dataclass
 class _Ticket:
-    """A request on its way through the writer."""
+    """A queued request and its outcome."""
 
     request: ChangeRequest
     future: Future[ChangeAnswer] = field(default_factory=Future)
     arrived: float = field(default_factory=time.perf_counter)
-    outcome: ChangeAnswer | Exception | None = None
+    outcome: ChangeAnswer | Exception | None = None  # set before the future is resolved
 
 
 class Writer:
-    """A thread that carries out all changes of all models, in the order in which they arrive."""
+    """A thread that carries out all changes of all models, in order of arrival."""
 
     def __init__(self, store: ModelStore, metrics: Metrics | None = None) -> None:
         self._store, self._metrics = store, metrics or Metrics()
         self._tickets: queue.Queue[_Ticket | None] = queue.Queue(MAX_WAITING_REQUESTS)
         self._next_number = store.journal.find_last_number() + 1
-        # answers to requests that name the rows to forget, by model and key; in memory, as their hashes would give the
-        # rows away: after a restart such a request is refused, because the rows are forgotten already
+        # Answers to requests that name rows to forget, by model and key. They are kept in memory only, because their
+        # hashes could reveal the rows; repeated after a restart, such a request fails, as the rows are forgotten.
         self._forgettings: OrderedDict[tuple[str, str], StoredAnswer] = OrderedDict()
-        with suppress(OSError, sqlite3.Error):  # tried again with the next change
+        with suppress(OSError, sqlite3.Error):  # retried with the next change
             self._erase_due_rows()
         self._thread = threading.Thread(target=self._run, name="priory-writer", daemon=True)
         self._thread.start()
 
     def submit(self, request: ChangeRequest) -> Future[ChangeAnswer]:
-        """Ask for a change; the result is there once the change is on disk."""
+        """Queue a change; the future is resolved once the change is on disk."""
         ticket = _Ticket(request)
         try:
             self._tickets.put_nowait(ticket)
@@ -79,7 +79,7 @@ class Writer:
         return self._tickets.qsize()
 
     def close(self) -> None:
-        """Carry out what was submitted, write snapshots, and stop."""
+        """Carry out the queued changes, write snapshots, and stop the thread."""
         self._tickets.put(None)
         self._thread.join()
         for model in self._store.models.values():
@@ -92,6 +92,7 @@ class Writer:
     def _run(self) -> None:
         while (group := self._take_group()) is not None:
             start = time.perf_counter()
+            # skip requests that were cancelled while they waited
             group = [ticket for ticket in group if ticket.future.set_running_or_notify_cancel()]
             for ticket in group:
                 self._metrics.observe_stage("queue", start - ticket.arrived)
@@ -104,7 +105,7 @@ class Writer:
             self._save_late_snapshots(group)
 
     def _take_group(self) -> list[_Ticket] | None:
-        """What has arrived; None at the end."""
+        """Wait for a request and return it with others that have arrived; None when closing."""
         first = self._tickets.get()
         if first is None:
             return None
@@ -115,27 +116,28 @@ class Writer:
             except queue.Empty:
                 break
             if ticket is None:
-                self._tickets.put(None)
+                self._tickets.put(None)  # finish this group first, then stop
                 break
             group.append(ticket)
             n_rows += _count_rows(ticket.request)
         return group
 
     def _carry_out(self, group: Sequence[_Ticket]) -> None:
-        """Plan and commit a group; if the disk refuses, nothing of it has happened."""
+        """Plan and commit a group in one transaction; if it fails, nothing is changed."""
         plans: list[Plan] = []
+        # event numbers are assigned while planning, and given back if the transaction fails
         number = self._next_number
         start = time.perf_counter()
         model_seconds = [0.0]
         try:
             with self._store.journal.transaction():
-                drafts = dict(self._store.models)
+                drafts = dict(self._store.models)  # the models with the changes of this group so far
                 for run in _split_runs(group):
                     plans += self._plan_run(run, drafts, model_seconds)
             self._metrics.observe_stage("model", model_seconds[0])
             self._metrics.observe_stage("journal", time.perf_counter() - start - model_seconds[0])
         except Exception as error:
-            self._next_number = number
+            self._next_number = number  # the numbers of the rolled-back events are used again
             self._discard(plans)
             for ticket in group:
                 ticket.outcome = _describe_disk_error(error)
@@ -146,6 +148,7 @@ class Writer:
             self._erase_due_rows()
         except Exception:
             for ticket in group:
+                # the change is committed, but the promise of erasure is not kept yet
                 if isinstance(ticket.outcome, ChangeAnswer) and ticket.outcome.operation in ("forget", "delete"):
                     problem = "the rows are forgotten, but could not be erased from the disk yet; it is tried again"
                     ticket.outcome = ServiceError(507, problem)
@@ -153,7 +156,7 @@ class Writer:
     def _plan_run(
         self, run: Sequence[_Ticket], drafts: dict[str, ServedModel], model_seconds: list[float]
     ) -> list[Plan]:
-        """Plan changes and write them into the open transaction; learnings of one model are one run."""
+        """Plan the requests of one run and write them to the open transaction."""
         tickets = [ticket for ticket in run if not self._answer_again(ticket)]
         if not tickets:
             return []
@@ -164,7 +167,7 @@ class Writer:
         except sqlite3.Error:
             raise
         except Exception as error:
-            if len(tickets) > 1:  # one of them is bad: each for itself
+            if len(tickets) > 1:  # one of them failed: plan each separately
                 return [plan for ticket in tickets for plan in self._plan_run([ticket], drafts, model_seconds)]
             tickets[0].outcome = _describe_error(error)
             return []
@@ -172,6 +175,7 @@ class Writer:
             model_seconds[0] += time.perf_counter() - start
         for plan, ticket in zip(plans, tickets, strict=True):
             if isinstance(plan.request, CreateRequest) and plan.model.entry.has_base:
+                # its rows are not in the journal, so the snapshot must exist before the commit
                 self._store.save_snapshot(plan.model)
             plan.write(self._store.journal)
             ticket.outcome = plan.answer
@@ -190,7 +194,7 @@ class Writer:
         return [plan_change(model, requests[0], self._next_number, self._store.journal)]
 
     def _answer_again(self, ticket: _Ticket) -> bool:
-        """Whether a request with this key was carried out before: the same request gets the same answer."""
+        """Whether the key was used before; the ticket then gets the same answer, or 409 if the request differs."""
         key, name = ticket.request.key, ticket.request.model
         if key is None:
             return False
@@ -217,13 +221,13 @@ class Writer:
             self._store.publish(plan.model)
 
     def _discard(self, plans: Sequence[Plan]) -> None:
-        """Remove the snapshots of models that were not created after all."""
+        """Remove the snapshots of models whose creation was rolled back."""
         for plan in plans:
             if isinstance(plan.request, CreateRequest) and plan.model.entry.has_base:
                 self._store.remove_snapshot(plan.model.entry)
 
     def _erase_due_rows(self) -> None:
-        """Erase forgotten rows: first a snapshot without them, so that no replay needs them, then their content."""
+        """Erase forgotten rows, after writing snapshots without them, so that replay does not need them."""
         journal = self._store.journal
         if due := set(journal.list_models_to_erase()):
             for model in self._store.models.values():
@@ -236,11 +240,11 @@ class Writer:
                 journal.note_erasure()
 
     def _save_late_snapshots(self, group: Sequence[_Ticket]) -> None:
-        """Write the snapshots of models that have changed much, so that a start has little to replay."""
+        """Write snapshots of models with many changes since the last one, to keep the next start fast."""
         for name in {ticket.request.model for ticket in group}:
             model = self._store.models.get(name)
             if model is not None and self._store.count_events_since_snapshot(model) >= EVENTS_PER_SNAPSHOT:
-                with suppress(OSError):  # the journal has everything; the next group tries again
+                with suppress(OSError):  # the journal is complete; retried with the next group
                     self._store.save_snapshot(model)
 
 
@@ -250,7 +254,7 @@ def _count_rows(request: ChangeRequest) -> int:
 
 
 def _split_runs(group: Sequence[_Ticket]) -> Iterator[list[_Ticket]]:
-    """Runs of learnings of one model with different keys, and every other change by itself; a model's order is kept."""
+    """Group learn requests of one model with different keys; other requests are single. The order per model is kept."""
     waiting: dict[str, list[_Ticket]] = {}
     for ticket in group:
         run = waiting.get(ticket.request.model, [])
@@ -265,7 +269,7 @@ def _split_runs(group: Sequence[_Ticket]) -> Iterator[list[_Ticket]]:
 
 
 def _describe_error(error: Exception) -> Exception:
-    """Errors of the data as they are; others without their text, which may quote it."""
+    """Return deliberate errors unchanged; replace others, whose messages may quote the data."""
     return error if isinstance(error, PrioryError) else ServiceError(422, "the rows cannot be used")
 
 

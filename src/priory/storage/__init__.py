@@ -1,10 +1,10 @@
-"""Model files: everything that was declared and learned, in one file that holds no code.
+"""Model files: parameters and learned statistics in one file that contains no code.
 
 save(model, path)              write a model; the file is never half-written
 load(path)                     the same model, bit for bit: it can learn, forget and merge as before
 with updating(path) as file:   load, change ``file.model`` and save; a second process waits meanwhile
-inspect(path)                  what a file holds and would reveal, without building the model
-sign(path, key)                add a signature, which ``load(path, key=...)`` demands
+inspect(path)                  describe a file and what it would reveal, without building the model
+sign(path, key)                add a signature, which ``load(path, key=...)`` requires
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Inspection", "Updated", "inspect", "load", "save", "sign", "updating
 
 ReadResultT = TypeVar("ReadResultT")
 PathLike = str | os.PathLike[str]
-MAX_FAULT_LENGTH = 300
+MAX_FAULT_LENGTH = 300  # characters
 
 
 def save(
@@ -42,16 +42,16 @@ def save(
     key: PathLike | None = None,
     wait: float = LOCK_TIMEOUT_SECONDS,
 ) -> None:
-    """Write a model to a file, which at every moment is the old one or the new one, complete.
+    """Save a model to a file atomically: readers see either the old file or the complete new one.
 
     Parameters
     ----------
     model : estimator
         A classifier or regression of priory, fitted or not.
     path : str or path
-        The file; one that is there is replaced.
+        The file to write; an existing file is replaced.
     notes : dict of str to bytes, optional
-        Named bytes that are stored with the model, such as a model card. By default the notes that it was loaded with.
+        Named bytes to store with the model, such as a model card. The default is the notes that were loaded with it.
     key : str or path, optional
         A file with a secret or a private Ed25519 key, which signs the model file.
     wait : float
@@ -63,28 +63,28 @@ def save(
 
 
 def load(path: PathLike, *, mapped: bool = False, key: PathLike | None = None) -> Any:
-    """The model of a file, if every checksum agrees and everything in it is consistent.
+    """Load a model, after verifying every checksum and the consistency of its contents.
 
     Parameters
     ----------
     path : str or path
         A file that `save` wrote.
     mapped : bool
-        Map arrays from the file instead of reading them, so that several processes share the memory. Nobody may write
-        into the file meanwhile; `save` never does, because it puts a new file in its place.
+        Memory-map the arrays instead of reading them, so that several processes share the memory. The file must not be
+        modified in place meanwhile; `save` never does so, because it replaces the file.
     key : str or path, optional
-        A file with a key. The model file must have been signed with it, or with the private half of a public key.
+        A file with a secret or an Ed25519 key. The model file must be signed with it (or its private half).
 
     Returns
     -------
     model : estimator
-        Notes that were stored with it are its attribute ``notes``.
+        The model; its notes, if any, are in its attribute ``notes``.
     """
     return _read_file(Path(path), mapped, _load_optional_key(key), _build_model)
 
 
 def inspect(path: PathLike, *, key: PathLike | None = None) -> Inspection:
-    """What a file holds and would reveal, without building the model."""
+    """Describe what a file contains and would reveal, without building the model."""
     return _read_file(
         Path(path), True, _load_optional_key(key), lambda contents: inspect_contents(Path(path), contents)
     )
@@ -104,8 +104,9 @@ def _load_optional_key(path: PathLike | None) -> SignatureKey | None:
 def _read_file(
     path: Path, mapped: bool, key: SignatureKey | None, build: Callable[[FileContents], ReadResultT]
 ) -> ReadResultT:
-    """The result of ``build``; an error while building means that the file is wrong, and is raised as such."""
+    """Open and verify a file and return ``build(contents)``; any error while building becomes a ModelFileError."""
     try:
+        # the order matters: header and manifest, then the signature, and only then the contents
         with open_regular_file(path) as file:
             contents = FileContents(file, mapped)
         if key is not None:
@@ -114,6 +115,7 @@ def _read_file(
             return build(contents)
     except (ModelFileError, ModelTooLargeError) as error:
         raise type(error)(f"{path}: {_shorten_message(error)}") from None
+    # these are not the file's fault
     except (OSError, MissingDependencyError, MemoryError):
         raise
     except Exception as error:
@@ -122,7 +124,7 @@ def _read_file(
 
 
 def _shorten_message(error: Exception) -> str:
-    """The message on one line, without the end of what a file made very long."""
+    """Return the message on one line, truncated: a hostile file can make it very long."""
     message = " ".join(str(error).split())
     return message if len(message) <= MAX_FAULT_LENGTH else f"{message[:MAX_FAULT_LENGTH]}..."
 
@@ -139,17 +141,18 @@ def _build_model(contents: FileContents) -> Any:
 
 @dataclass
 class Updated:
-    """A model file while it is being changed; ``model`` is None if there is no file yet."""
+    """The model inside of an `updating` block; ``model`` is None if the file does not exist yet."""
 
     model: Any
 
 
 @contextmanager
 def updating(path: PathLike, *, key: PathLike | None = None, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[Updated]:
-    """Change a model file while no other process does; it is saved only if the body of the ``with`` raises no error.
+    """Load a model, and save it again at the end of the ``with`` block unless the block raises an error.
 
-    Others wait for up to ``wait`` seconds and then raise `priory.errors.FileBusyError`. With a ``key`` the file must be
-    signed, and is signed again; a public key cannot sign, so the changed file is then no longer signed.
+    The file is locked meanwhile: other processes wait for up to ``wait`` seconds and then raise
+    `priory.errors.FileBusyError`. With a ``key`` the file must be signed, and is signed again; a public key cannot
+    sign, so the changed file is then unsigned.
     """
     place, known = Path(path), _load_optional_key(key)
     with lock_file(place, wait):
@@ -164,6 +167,7 @@ def _write_model(model: Estimator, path: Path, notes: Mapping[str, bytes] | None
         raise KindError(
             f"cannot save a {type(model).__name__}; a model file holds one of {', '.join(list_estimators())}."
         )
+    # notes are kept when a loaded model is saved again
     parts = vars(model).get(NOTES_ATTRIBUTE, {}) if notes is None else notes
     wrong = [name for name, part in parts.items() if not isinstance(part, bytes)]
     if wrong:
@@ -172,5 +176,5 @@ def _write_model(model: Estimator, path: Path, notes: Mapping[str, bytes] | None
         model = model.with_corrections()
     sections = ArraySections()
     tree = encode_value(model, sections, type(model).__name__)
-    check_model(model)
+    check_model(model)  # the same check as in load: every file that is written can be read
     replace_file(path, pack_model_file(tree, sections, parts, key))

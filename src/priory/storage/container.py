@@ -1,16 +1,16 @@
-"""The container format: one file of raw arrays and JSON, every byte covered by a checksum, without code.
+"""The container format: raw arrays and a JSON manifest, every byte covered by a checksum, no code.
 
     64 bytes     magic bytes, format, lowest format a reader must support, sizes of manifest and file, SHA-256 of these
                  and the manifest
     manifest     JSON: the version that wrote the file, the tree of the model, the sections and parts with their sizes,
                  the SHA-256 of every mebibyte of them, and the kind of signature, if there is one
     sections     one for each type of number, in the order of the manifest; every array starts at a multiple of 64 bytes
-    parts        named bytes, each starting at a multiple of 64 bytes: a reader keeps parts that it does not know if
-                 they are marked optional, and refuses the file otherwise
+    parts        named bytes, each starting at a multiple of 64 bytes: a reader keeps unknown parts that are marked
+                 optional, and rejects the file if an unknown part is not
     signature    of the SHA-256 in the header, and a SHA-256 of both (see `signatures`)
 
-Nothing in the file says *where* anything is: sections, arrays and parts follow one another, so none can overlap, leave
-a gap or point elsewhere. All sizes are checked against the size of the file before anything is allocated.
+The file stores sizes but no offsets: sections, arrays and parts follow one another, so they cannot overlap, leave gaps
+or point elsewhere. All sizes are checked against the size of the file before anything is allocated.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from priory.storage.manifest import (
 from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey
 
 MAGIC_BYTES = b"\x8fpriory\n"
-HEADER_STRUCT = struct.Struct("<8sIIQQ32s")
-MAX_AXIS_LENGTH = 1 << 40
-FOREIGN_FILE_MESSAGES = {  # first bytes of files that are mistaken for models
+HEADER_STRUCT = struct.Struct("<8sIIQQ32s")  # magic, format, needed format, sizes of manifest and file, SHA-256
+MAX_AXIS_LENGTH = 1 << 40  # products of up to eight axes are Python integers, so they cannot overflow
+FOREIGN_FILE_MESSAGES = {  # first bytes of files that are often mistaken for models
     b"\x80": "is a pickle; priory never loads pickles",
     b"PK": "is a zip file",
     b"\x1f\x8b": "is a gzip file; unpack it first",
@@ -66,25 +66,25 @@ FOREIGN_FILE_MESSAGES = {  # first bytes of files that are mistaken for models
 
 @dataclass
 class ArraySections:
-    """Arrays on their way into a file, by type of number, in the order in which they were added."""
+    """Collects the arrays to be written, by dtype, in the order in which they were added."""
 
     arrays: dict[str, list[Array]] = field(default_factory=dict)
 
     def add_array(self, array: Array) -> str:
-        """Add an array; returns the section it is in, such as "<f8"."""
-        kind = array.dtype.newbyteorder("<").str
+        """Add an array and return the name of its section, such as "<f8"."""
+        kind = array.dtype.newbyteorder("<").str  # files are little-endian
         flat = np.ascontiguousarray(array, dtype=kind).reshape(-1)
         self.arrays.setdefault(kind, []).append(flat)
         return kind
 
     def iterate_chunks(self) -> Iterator[FileBytes]:
-        """The bytes of all sections."""
+        """Yield the bytes of all sections."""
         for array in chain.from_iterable(self.arrays.values()):
             yield memoryview(array.view(np.uint8).data)
             yield make_padding(array.nbytes)
 
     def describe_sections(self) -> list[dict[str, Any]]:
-        """The sections for the manifest: their types and sizes."""
+        """Return the dtypes and sizes of the sections, for the manifest."""
         sizes = {
             kind: sum(a.nbytes + -a.nbytes % ALIGNMENT_BYTES for a in arrays) for kind, arrays in self.arrays.items()
         }
@@ -94,7 +94,7 @@ class ArraySections:
 def pack_model_file(
     tree: Json, sections: ArraySections, parts: Mapping[str, bytes] | None = None, key: SignatureKey | None = None
 ) -> Iterator[FileBytes]:
-    """The bytes of a model file, piece by piece."""
+    """Yield the bytes of a model file in chunks."""
     named = [(name, memoryview(part)) for name, part in (parts or {}).items()]
     body = [*sections.iterate_chunks(), *(chunk for _, part in named for chunk in (part, make_padding(len(part))))]
     content: dict[str, Json] = {
@@ -113,8 +113,10 @@ def pack_model_file(
     manifest = json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
     if fault := find_size_fault(manifest, sum(map(len, body))):
         raise ModelTooLargeError(f"the model has too many parts: {fault}; use fewer columns.")
+    # `-n % ALIGNMENT_BYTES` is the padding after n bytes; a signature is followed by a checksum of 32 bytes
     start = HEADER_STRUCT.size + len(manifest)
     size = start + -start % ALIGNMENT_BYTES + sum(map(len, body)) + (SIGNATURE_SIZES[key.kind] + 32 if key else 0)
+    # the header without its digest, which covers the header and the manifest
     head = HEADER_STRUCT.pack(MAGIC_BYTES, FORMAT_VERSION, FORMAT_VERSION, len(manifest), size, bytes(32))[:-32]
     digest = hashlib.sha256(head + manifest).digest()
     yield head + digest
@@ -127,9 +129,9 @@ def pack_model_file(
 
 
 class FileContents:
-    """An opened model file: its manifest, and its arrays, which are taken in the order in which they were stored.
+    """An opened model file: its manifest, and its arrays, which are read in the order in which they were stored.
 
-    They are used inside of ``with contents.verify_checksums()``.
+    Use the arrays inside of ``with contents.verify_checksums()``.
     """
 
     def __init__(self, file: BinaryIO, mapped: bool = False) -> None:
@@ -141,30 +143,35 @@ class FileContents:
         self.digest = head[-32:]
         if hashlib.sha256(head[:-32] + manifest).digest() != self.digest:
             raise ModelFileError("the checksum of its manifest differs; the file was damaged or changed.")
+        # before parsing: a small manifest can be made to need much memory
         if fault := find_size_fault(manifest, self.bytes - start):
             raise ModelFileError(f"{fault}.")
         content = parse_manifest(manifest)
         self.format, needed_format = HEADER_STRUCT.unpack(head)[1:3]
         self.version = get_typed(content, "priory", str)
         check_format(self.version, self.format, needed_format)
+        # unknown fields might change the meaning of the file
         if set(content) != {"priory", "sections", "parts", "sha256", "signature", "model"}:
             raise ModelFileError(f"its manifest holds {sorted(content)}, which this version does not know.")
         self.tree: Json = content["model"]
         check_depth(self.tree)
         self.signature_kind = check_signature_kind(content["signature"])
+        # the remaining bytes must be exactly sections, parts and trailer, each padded
         trailer = SIGNATURE_SIZES[self.signature_kind] + 32 if self.signature_kind else 0
         parts = check_parts(content["parts"])
         room = self.bytes - start - -start % ALIGNMENT_BYTES - trailer
         self.sections = check_sections(
             content["sections"], room - sum(n + -n % ALIGNMENT_BYTES for n in parts.values())
         )
-        self.reserve_memory(0)
+        self.reserve_memory(0)  # raises if the file itself exceeds the memory
         self._buffer = read_into_memory(file, start, self.bytes, mapped)
         at = start + -start % ALIGNMENT_BYTES
+        # the padding is not covered by the digest of the manifest, and must be zero
         if any(self._buffer[start:at]):
             raise ModelFileError("the checksum of its manifest differs; the file was damaged or changed.")
         self._body, self._checksums = self._buffer[at : self.bytes - trailer], content["sha256"]
         self.signature = self._read_signature(trailer)
+        # the offsets of the next unread array and of the end of each section
         self._next_offsets, self._end_offsets = {}, {}
         for section in self.sections:
             self._next_offsets[section["kind"]] = at
@@ -173,7 +180,7 @@ class FileContents:
 
     @contextmanager
     def verify_checksums(self) -> Iterator[None]:
-        """Hash the contents while the body of the ``with`` uses them; a wrong checksum replaces any other error."""
+        """Verify the checksums in a thread during the ``with`` block; a wrong checksum replaces any other error."""
         with ThreadPoolExecutor(1) as pool:
             sums = pool.submit(hash_blocks, [self._body], N_THREADS - 1)
             try:
@@ -183,7 +190,7 @@ class FileContents:
                     raise ModelFileError("a checksum differs; the file was damaged or changed.")
 
     def _read_signature(self, trailer: int) -> bytes:
-        """The signature at the end of a signed file, after a comparison with its own checksum."""
+        """Return the signature at the end of the file, after verifying its checksum; b"" if the file is unsigned."""
         end = bytes(self._buffer[self.bytes - trailer :]) if trailer else b""
         if trailer and hashlib.sha256(self.digest + end[:-32]).digest() != end[-32:]:
             raise ModelFileError("the checksum of its signature differs; the file was damaged or changed.")
@@ -195,7 +202,7 @@ class FileContents:
         return self._buffer[offset : offset + size]
 
     def reserve_memory(self, size: int) -> None:
-        """Announce that ``size`` more bytes will be allocated; raise if all of them exceed the machine's memory."""
+        """Count ``size`` more bytes to be allocated; raise if the total exceeds the machine's memory."""
         self._reserved_bytes += size
         memory = total_memory_bytes()
         if memory is not None and self._reserved_bytes > memory:
@@ -204,32 +211,34 @@ class FileContents:
             )
 
     def take_array(self, kind: str, shape: list[int]) -> Array:
-        """The next array of a section."""
+        """Return the next array of a section, as a view of the file's bytes."""
         if kind not in self._next_offsets:
             raise ModelFileError(f"it has no section {kind!r}.")
+        # `type(n) is int` excludes bools
         if len(shape) > 8 or not all(type(n) is int and 0 <= n < MAX_AXIS_LENGTH for n in shape):
             raise ModelFileError(f"an array has the shape {shape}.")
         dtype = np.dtype(kind)
-        at, size = self._next_offsets[kind], math.prod(shape) * dtype.itemsize
+        at, size = self._next_offsets[kind], math.prod(shape) * dtype.itemsize  # in bytes
         stop = at + size + -size % ALIGNMENT_BYTES
         if stop > self._end_offsets[kind]:
             raise ModelFileError(f"an array of shape {shape} is larger than what is left of section {kind}.")
         if any(self._buffer[at + size : stop]):
             raise ModelFileError(f"there are bytes between the arrays of section {kind}.")
+        # NumPy misbehaves on bools with other bytes
         if kind == "|b1" and (np.frombuffer(self._buffer, np.uint8, size, at) > 1).any():
             raise ModelFileError("a truth value is neither 0 nor 1.")
         self._next_offsets[kind] = stop
         return np.frombuffer(self._buffer, dtype, math.prod(shape), at).reshape(shape)
 
     def check_all_read(self) -> None:
-        """Raise if a section holds arrays that nobody took."""
+        """Raise ModelFileError if a section has unread arrays."""
         left = [kind for kind, at in self._next_offsets.items() if at != self._end_offsets[kind]]
         if left:
             raise ModelFileError(f"section {left[0]} holds more than the model has.")
 
 
 def _check_header(head: bytes, size: int) -> int:
-    """The length of the manifest, if the file can be a model at all."""
+    """Check the header and return the length of the manifest."""
     if not head.startswith(MAGIC_BYTES):
         found = next(
             (text for start, text in reversed(FOREIGN_FILE_MESSAGES.items()) if start and head.startswith(start)),

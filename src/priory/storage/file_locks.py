@@ -11,14 +11,14 @@ from pathlib import Path
 
 from priory.errors import PrioryError
 
-FLAG_NAMES = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT")  # a system may lack some
+FLAG_NAMES = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT")  # not every system has all of them
 OPEN_FLAGS = sum(getattr(os, name, 0) for name in FLAG_NAMES)  # without O_BINARY Windows would translate line ends
 
 
 def open_descriptor(path: Path, flags: int) -> int:
-    """A descriptor that child processes do not inherit; a symbolic link is an error (ELOOP), and a pipe does not block.
+    """Open a file without following symbolic links (ELOOP) or blocking on pipes; child processes do not inherit it.
 
-    A file that is created is readable by its owner alone.
+    A new file is readable by its owner only.
     """
     if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -36,7 +36,7 @@ if sys.platform == "win32":
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
 
     def release_lock(descriptor: int, path: Path) -> None:
-        """Close and remove a lock file; it stays if another process has opened it meanwhile."""
+        """Close and remove a lock file; Windows keeps it if another process has opened it meanwhile."""
         os.close(descriptor)
         with suppress(OSError):
             path.unlink()
@@ -49,14 +49,14 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release_lock(descriptor: int, path: Path) -> None:
-        """Remove and close a lock file, in this order: whoever locks a removed file notices that it is not there."""
+        """Remove a lock file, then close it: a process that then locks the removed file detects that it is gone."""
         with suppress(OSError):
             path.unlink()
         os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that a renaming survives a power cut, on systems that can open a folder."""
+    """Flush a folder to disk, so that a rename survives a power failure (not on Windows)."""
     if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -68,7 +68,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def name_path_in_errors(path: Path) -> Iterator[None]:
-    """Let errors of the system name this path instead of that of a temporary file."""
+    """Make OSErrors name this path instead of a temporary file."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""One process at a time changes a file; others wait, and busy ones take turns."""
+"""Lock files across processes, with fair turns under contention."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from priory.errors import FileBusyError
 from priory.storage.file_locks import lock_descriptor, name_path_in_errors, open_descriptor, release_lock
 
 LOCK_TIMEOUT_SECONDS = 30.0
-MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.001, 0.005  # between two attempts of a process that waits
-HAND_OVER_SECONDS = 4 * MAX_POLL_SECONDS  # for which whoever had the lock leaves it to those who wait
-CONTENDED_SECONDS = 1.0  # for which a file counts as busy after somebody was seen waiting
+MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.001, 0.005  # between two attempts to get the lock
+HAND_OVER_SECONDS = 4 * MAX_POLL_SECONDS  # how long the last holder pauses before it competes for the lock again
+CONTENDED_SECONDS = 1.0  # how long a file counts as contended after another process waited for it
 
-_contended_until: dict[str, float] = {}  # by lock file: until when whoever had the lock lets others go first
+_contended_until: dict[str, float] = {}  # by lock file, in monotonic time
 
 
 @contextmanager
 def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
-    """Hold the lock of a file, so that no other process changes it meanwhile.
+    """Hold an exclusive lock on a file.
 
     The lock is taken on a file ``.name.lock`` in the same folder, which is removed when the lock is released. The
-    kernel releases it when a process ends in any way. Since the previous holder removes the lock file, the lock counts
-    only if the file that was locked is still the one in the folder.
+    kernel releases it when the process ends. Since the previous holder removes the lock file, a lock is valid only if
+    the locked file is still the one in the folder.
 
-    Whoever waits writes a byte into the lock file. Where the holder finds one, it pauses before it asks for the lock
-    again, for longer than those who wait pause between two attempts: each of them is as likely to be next.
+    A waiting process writes a byte into the lock file. A holder that finds one pauses before it asks for the lock
+    again, for longer than the polling interval of the others, so that each of them has a turn.
     """
     lock = path.with_name(f".{path.name}.lock")
     if time.monotonic() < _contended_until.get(str(lock), 0.0):
@@ -42,24 +42,25 @@ def lock_file(path: Path, wait: float = LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
     try:
         yield
     finally:
-        if os.fstat(descriptor).st_size:
+        if os.fstat(descriptor).st_size:  # another process has written a byte: it is waiting
             _contended_until[str(lock)] = time.monotonic() + CONTENDED_SECONDS
         release_lock(descriptor, lock)
 
 
 def _take_lock(path: Path, lock: Path, until: float) -> int:
-    """The descriptor of the lock file once it is locked; an error if others have it until then."""
+    """Wait for the lock and return its descriptor; raise FileBusyError after the time ``until``."""
     _check_not_planted(lock)
     while (descriptor := _try_lock(path, lock)) is None:
         _check_not_planted(lock)
         if time.monotonic() > until:
             raise _make_busy_error(path, lock)
+        # random, so that waiting processes do not stay in step
         time.sleep(random.uniform(MIN_POLL_SECONDS, MAX_POLL_SECONDS))
     return descriptor
 
 
 def _try_lock(path: Path, lock: Path) -> int | None:
-    """The descriptor of the lock file, if it could be locked."""
+    """Return the descriptor of the lock file, or None if another process has the lock."""
     with name_path_in_errors(path):
         try:
             descriptor = open_descriptor(lock, os.O_RDWR | os.O_CREAT)
@@ -69,6 +70,7 @@ def _try_lock(path: Path, lock: Path) -> int | None:
             raise
         try:
             lock_descriptor(descriptor)
+            # the previous holder may have removed the file between opening and locking
             if _is_same_file(descriptor, lock):
                 return descriptor
         except BlockingIOError:
@@ -81,7 +83,7 @@ def _try_lock(path: Path, lock: Path) -> int | None:
 
 
 def _check_not_planted(lock: Path) -> None:
-    """Raise an error that names what is in the place of the lock file, but is none: to wait for it would not help."""
+    """Raise FileExistsError if the lock path is a link, folder or pipe: waiting would not help."""
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(lock).st_mode):
             problem = "it is in the place of a lock file, but is none, so the model cannot be changed; remove it"
@@ -97,9 +99,9 @@ def _make_busy_error(path: Path, lock: Path) -> FileBusyError:
 
 
 def _mark_as_awaited(descriptor: int) -> None:
-    """Let the holder of a lock file know that somebody waits for it."""
+    """Tell the holder of a lock that another process is waiting."""
     with suppress(OSError):
-        os.lseek(descriptor, 1, os.SEEK_SET)  # Windows lets nobody write the byte that is locked
+        os.lseek(descriptor, 1, os.SEEK_SET)  # byte 0 is locked, and Windows does not allow writing to it
         os.write(descriptor, b"w")
 
 

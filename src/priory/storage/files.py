@@ -1,4 +1,4 @@
-"""Files that are never half-written: saved to a temporary file and renamed."""
+"""Atomic replacement of files: write a temporary file, then rename it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEMPORARY_NAME_PATTERN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{8})(?P<
 
 @contextmanager
 def open_regular_file(path: Path) -> Iterator[BinaryIO]:
-    """The opened file; links, pipes and devices are refused."""
+    """Open a regular file for reading; links, pipes and devices raise ModelFileError."""
     try:
         descriptor = open_descriptor(path, os.O_RDONLY)
     except OSError as error:
@@ -46,15 +46,15 @@ def open_regular_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
-    """Put a new file in the place of the old one; errors of the system name this path, not that of a temporary file."""
+    """Write a file atomically; OSErrors name this path, not the temporary file."""
     with name_path_in_errors(path):
         _write_and_rename(path, chunks)
 
 
 def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
-    """Write a temporary file and rename it: a reader finds the old file or the new one, always complete.
+    """Write a temporary file and rename it, so that a reader sees either the old file or the complete new one.
 
-    The new file gets the owner and the permissions of the old one. What cannot be kept is said in a warning.
+    The new file gets the owner and the permissions of the old one, with a warning if that is not possible.
     """
     old = _describe_old_file(path)
     _remove_stale_files(path)
@@ -63,12 +63,13 @@ def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
     try:
         descriptor = open_descriptor(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         with open(descriptor, "wb") as file:
-            lock_descriptor(descriptor)  # shows others that the writer of this file is alive
+            lock_descriptor(descriptor)  # so that other processes do not remove it as stale
             if old is not None:
                 lost = _keep_owner_and_mode(descriptor, old)
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
+            # the content must be on disk before the rename is
             os.fsync(descriptor)
         os.replace(new, path)
     except BaseException:
@@ -81,7 +82,7 @@ def _write_and_rename(path: Path, chunks: Iterable[memoryview | bytes]) -> None:
 
 
 def _describe_old_file(path: Path) -> os.stat_result | None:
-    """The status of the file that is to be replaced; None if there is none."""
+    """Return the status of the file to be replaced, or None if it does not exist."""
     try:
         old = os.lstat(path)
     except FileNotFoundError:
@@ -92,9 +93,9 @@ def _describe_old_file(path: Path) -> os.stat_result | None:
 
 
 def _keep_owner_and_mode(descriptor: int, old: os.stat_result) -> list[str]:
-    """Give a new file the owner, the group and the permissions of the old one; return what could not be kept.
+    """Copy owner, group and permissions of the old file to the new one; return warnings for what failed.
 
-    If the group cannot be kept, the permissions of the group are not given to another one.
+    If the group cannot be kept, the new group gets no permissions.
     """
     lost, mode, own = [], stat.S_IMODE(old.st_mode), os.fstat(descriptor)
     if old.st_nlink > 1:
@@ -105,7 +106,7 @@ def _keep_owner_and_mode(descriptor: int, old: os.stat_result) -> list[str]:
         try:
             os.fchown(descriptor, -1, old.st_gid)
         except PermissionError:
-            mode &= ~stat.S_IRWXG
+            mode &= ~stat.S_IRWXG  # no permissions for another group
             lost.append("is no longer open to the group that it belonged to, of which you are not a member.")
     if own.st_uid != old.st_uid:
         try:
@@ -116,11 +117,11 @@ def _keep_owner_and_mode(descriptor: int, old: os.stat_result) -> list[str]:
     return lost
 
 
-# -- what interrupted writers left -------------------------------------------------------------------------------------
+# -- temporary files of interrupted writers ---------------------------------------------------------------------------
 
 
 def make_temporary_name(name: str) -> str:
-    """A name for a file that will become ``name``: random, and with a checksum that no other program would put there.
+    """Return a random name for the temporary file of ``name``, with a checksum that identifies it as ours.
 
     >>> len(make_temporary_name("mail.priory")) - len("mail.priory")
     22
@@ -130,7 +131,7 @@ def make_temporary_name(name: str) -> str:
 
 
 def is_temporary_name(candidate: str, name: str) -> bool:
-    """Whether `make_temporary_name` made a name for a file that was to become ``name``.
+    """Whether `make_temporary_name(name)` can have returned this name.
 
     >>> is_temporary_name(make_temporary_name("mail.priory"), "mail.priory")
     True
@@ -146,9 +147,9 @@ def _sign_token(name: str, token: str) -> str:
 
 
 def _remove_stale_files(path: Path) -> None:
-    """Remove the temporary files of interrupted writers of this file, and no others: those that no process has locked.
+    """Remove temporary files of this file that no process has locked: their writers were interrupted.
 
-    They are left alone if they cannot be opened, for example because they belong to another user.
+    Files that cannot be opened, for example because they belong to another user, are kept.
     """
     with os.scandir(path.parent) as entries:
         stale = [entry.name for entry in entries if is_temporary_name(entry.name, path.name)]

@@ -1,4 +1,4 @@
-"""Whether a fitted model can be true: the attributes it must have, of the declared types, and records that fit it."""
+"""Validate the state of a loaded model: required attributes, declared types, consistent records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from priory.models.model_statistics import ModelStatistics
 from priory.storage.registry import collect_learned_attributes, find_estimator
 from priory.storage.validation import TypeHint, check_value, matches_type_hint
 
-# Attributes that estimators have without declaring them in their class body: scikit-learn's own, and properties.
+# Attributes that estimators do not declare in their class body: scikit-learn's own, and properties.
 COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "statistics_": ModelStatistics,
     "n_features_in_": int,
@@ -34,13 +34,13 @@ ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold o
 
 
 class Estimator(Protocol):
-    """What storage needs of a model, besides that its class is registered."""
+    """Interface of a model that can be stored; its class must be registered too."""
 
     def get_params(self, deep: bool = True) -> dict[str, object]: ...
 
 
 def check_model(model: Estimator) -> None:
-    """Raise ModelFileError, with the place, for a model that cannot be true."""
+    """Raise ModelFileError, naming the attribute, if the state of a model is invalid."""
     declared = find_estimator(type(model))
     if declared is None:
         raise ModelFileError(f"it holds a {type(model).__name__}, which is not a model.")
@@ -94,7 +94,7 @@ def _is_fitted(learned: Mapping[str, object]) -> bool:
 
 
 def _check_parameter(declared: EstimatorRegistration, parameter: str, value: object) -> None:
-    """Raise for a parameter that is not of its declared type, or not a possible part of a model."""
+    """Raise if a parameter does not have its declared type or a valid value."""
     if not matches_type_hint(value, find_parameter_types(declared.cls)[parameter]):
         allowed = signature(declared.cls).parameters[parameter].annotation
         raise ModelFileError(f"{declared.name}.{parameter} is {shorten_repr(value)}; use {allowed}.")
@@ -102,16 +102,16 @@ def _check_parameter(declared: EstimatorRegistration, parameter: str, value: obj
 
 
 def _check_attribute(name: str, attribute: str, value: object, types: Mapping[str, TypeHint]) -> None:
-    """Raise for something learned that is not declared, not of its declared type, or not a possible part of a model."""
+    """Raise if a learned attribute is undeclared, or does not have its declared type or a valid value."""
     if attribute not in types:
         raise ModelFileError(f"{name} does not learn an attribute {attribute!r}.")
     if not matches_type_hint(value, types[attribute]):
-        raise ModelFileError(f"{name}.{attribute} is a {type(value).__name__}, which it cannot be.")
+        raise ModelFileError(f"{name}.{attribute} is a {type(value).__name__}, which is not its declared type.")
     check_value(value, f"{name}.{attribute}")
 
 
 def _check_common_attributes(name: str, learned: Mapping[str, Any]) -> None:
-    """Raise for a clock, a number of columns, or names of columns that no estimator can have."""
+    """Raise if the clock, the number of columns or their names are invalid."""
     clock, columns, names = (learned.get(key) for key in ("clock_", "n_features_in_", "feature_names_in_"))
     if clock is not None and not 0 < clock <= 1:
         raise ModelFileError(f"{name}.clock_ is {clock}; it must be above 0 and at most 1.")
@@ -123,11 +123,11 @@ def _check_common_attributes(name: str, learned: Mapping[str, Any]) -> None:
 
 @cache
 def find_parameter_types(cls: type) -> Mapping[str, TypeHint]:
-    """The declared types of the parameters of an estimator."""
+    """Return the declared types of the parameters of an estimator."""
     return get_type_hints(cls.__init__, localns={"ArrayLike": ARRAY_LIKE_PARAMETER})  # type: ignore[misc]
 
 
 @cache
 def find_attribute_types(cls: type) -> Mapping[str, TypeHint]:
-    """The declared types of the attributes that an estimator may have learned."""
+    """Return the declared types of the learned attributes of an estimator."""
     return {**COMMON_ATTRIBUTES, **get_type_hints(cls)}

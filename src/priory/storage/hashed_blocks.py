@@ -1,4 +1,4 @@
-"""Files in blocks of a mebibyte: read and hashed on all cores."""
+"""Read and hash files in blocks of one mebibyte, on all cores."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import BinaryIO, TypeVar
 from priory.core.sharding import N_THREADS
 from priory.errors import ModelFileError
 
-ALIGNMENT_BYTES = 64
-HASH_BLOCK_BYTES = 1 << 20
+ALIGNMENT_BYTES = 64  # a cache line
+HASH_BLOCK_BYTES = 1 << 20  # hashed independently, on several threads
 
 FileBytes = memoryview | bytes
 BlockItemT = TypeVar("BlockItemT")
@@ -21,12 +21,12 @@ BlockResultT = TypeVar("BlockResultT")
 
 
 def make_padding(size: int) -> bytes:
-    """Zero bytes from ``size`` up to the next multiple of 64."""
+    """Return the zero bytes that pad ``size`` bytes to a multiple of 64."""
     return bytes(-size % ALIGNMENT_BYTES)
 
 
 def hash_blocks(chunks: Iterable[FileBytes], threads: int = N_THREADS) -> list[str]:
-    """The SHA-256 of each block of the chunks, which are taken as one sequence of bytes.
+    """Return the SHA-256 of each block of the concatenated chunks.
 
     >>> [digest[:8] for digest in hash_blocks([b"ab", b"c"])]
     ['ba7816bf']
@@ -37,8 +37,8 @@ def hash_blocks(chunks: Iterable[FileBytes], threads: int = N_THREADS) -> list[s
 def _map_threaded(
     function: Callable[[BlockItemT], BlockResultT], items: Sequence[BlockItemT], threads: int = N_THREADS
 ) -> list[BlockResultT]:
-    """The function of every item, computed on this number of threads."""
-    if len(items) < 2 or threads < 2:
+    """Apply a function to every item, on this number of threads."""
+    if len(items) < 2 or threads < 2:  # starting threads would cost more
         return [function(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, items))
@@ -52,7 +52,7 @@ def _hash_block(block: list[memoryview]) -> str:
 
 
 def _split_blocks(chunks: Iterable[FileBytes]) -> Iterator[list[memoryview]]:
-    """The chunks cut into pieces, and the pieces put together into blocks."""
+    """Regroup the chunks into blocks, without copying: each block is a list of views."""
     block: list[memoryview] = []
     room = HASH_BLOCK_BYTES
     for chunk in chunks:
@@ -68,19 +68,20 @@ def _split_blocks(chunks: Iterable[FileBytes]) -> Iterator[list[memoryview]]:
 
 
 def read_into_memory(file: BinaryIO, start: int, size: int, mapped: bool) -> memoryview:
-    """The file in memory from ``start`` on: mapped, or read into pages that are large where the system can do that."""
+    """Return the file from ``start`` on: memory-mapped, or read in parallel (into huge pages where available)."""
     if mapped:
-        return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))
+        return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))  # writable, private to the process
     if not hasattr(os, "preadv"):  # Windows
         return _read_sequentially(file, start, size)
     buffer = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         buffer.madvise(mmap.MADV_HUGEPAGE)
-    view = memoryview(buffer)
+    view = memoryview(buffer)  # indexed by the offset in the file; what precedes `start` stays zero
 
     def read(at: int) -> None:
         stop = min(at + 4 * HASH_BLOCK_BYTES, size)
         while at < stop:
+            # may read less than requested
             more = os.preadv(file.fileno(), [view[at:stop]], at)
             if not more:
                 raise ModelFileError("the file became shorter while it was read.")
@@ -91,7 +92,7 @@ def read_into_memory(file: BinaryIO, start: int, size: int, mapped: bool) -> mem
 
 
 def _read_sequentially(file: BinaryIO, start: int, size: int) -> memoryview:
-    """The file in memory from ``start`` on, read by one thread."""
+    """Return the file from ``start`` on, read by one thread."""
     file.seek(start)
     content = bytes(start) + file.read(size - start)
     if len(content) < size:

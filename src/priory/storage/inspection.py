@@ -1,4 +1,4 @@
-"""What a model file holds and would reveal, found out without building the model."""
+"""Describe what a model file contains and would reveal, without building the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from priory.storage.value_decoding import ModelDecoder, check_object
 
 @dataclass(frozen=True)
 class StoredObject:
-    """A record or a model as it stands in the file."""
+    """The name and the fields of a record or model in the file."""
 
     name: str
     fields: dict[str, Any]
@@ -32,7 +32,7 @@ class StoredObject:
 
 @dataclass(frozen=True)
 class StoredClass:
-    """A class that stands in the file by its name."""
+    """The name of a class in the file."""
 
     name: str
 
@@ -41,7 +41,7 @@ class StoredClass:
 
 
 class InspectionDecoder(ModelDecoder):
-    """Reads the tree of a file without building any object of it, so that classes need not be known."""
+    """Decodes the tree of a file without building its objects, so unknown classes are allowed."""
 
     def decode_object(self, name: str, inside: Mapping[str, Json]) -> StoredObject:
         if set(inside) == {"parameters", "learned"}:
@@ -58,6 +58,7 @@ class InspectionDecoder(ModelDecoder):
 
 
 def _check_name(name: Json) -> str:
+    # printed to a terminal, so nothing but identifiers
     if not (isinstance(name, str) and name.isidentifier() and name[0].isupper()):
         raise ModelFileError(f"this version does not know {name!r}.")
     return name
@@ -65,29 +66,29 @@ def _check_name(name: Json) -> str:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A description of a model file: what it is, what it learned from, where its bytes go, what it would reveal."""
+    """Description of a model file: its contents, its size by part, and what it would reveal."""
 
     path: str
     bytes: int
     format: int
-    version: str  # of priory, which wrote the file
+    version: str  # the version of priory that wrote the file
     model: str
     parameters: dict[str, str]
     classes: list[Any]
-    rows: dict[Any, float]  # the weight of the rows learned of each class
+    rows: dict[Any, float]  # the total weight of the learned rows by class
     clock: float
-    columns: dict[str, list[str]]  # the families that may explain each column
-    words: int  # distinct tokens whose spelling is in the file
-    kept_rows: int  # rows whose cells are in the file, to derive corrections from
-    parts: dict[str, int]  # the bytes of what it learned, by attribute
-    sections: dict[str, int]  # the bytes of the file, by type of number
-    notes: dict[str, int]  # the bytes of each note
-    sha256: str  # of the manifest, which holds the checksums of all the rest; all were compared
-    signature: str | None  # its kind; only with a key can it be checked whether it is genuine
+    columns: dict[str, list[str]]  # the candidate families of each column
+    words: int  # the number of tokens that can be read from the file
+    kept_rows: int  # the number of sampled rows in the file (for calibration)
+    parts: dict[str, int]  # bytes by learned attribute
+    sections: dict[str, int]  # bytes by dtype
+    notes: dict[str, int]  # bytes by note
+    sha256: str  # of the manifest, which contains all other (verified) checksums
+    signature: str | None  # the kind of signature; verifying it needs the key
     reveals: list[str]
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as a dictionary, for JSON."""
+        """Return the description as a dictionary for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -109,7 +110,7 @@ class Inspection:
 
 
 def inspect_contents(path: Path, contents: FileContents) -> Inspection:
-    """The description of a file whose checksums agree."""
+    """Return the description of an opened file."""
     model = InspectionDecoder(contents).decode_node(contents.tree)
     if not isinstance(model, StoredObject) or set(model.fields) != {"parameters", "learned"}:
         raise ModelFileError("it does not hold a model.")
@@ -143,7 +144,7 @@ def inspect_contents(path: Path, contents: FileContents) -> Inspection:
 
 
 def _list_column_families(learned: dict[str, Any]) -> dict[str, list[str]]:
-    """For each column of a table the families that may explain it; nothing for columns without names."""
+    """Return the candidate families of each named column."""
     schema = learned.get("_schema")
     if schema is None:
         names = learned.get("feature_names_in_")
@@ -156,7 +157,7 @@ def _list_column_families(learned: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _iterate_records(value: object) -> Iterator[StoredObject]:
-    """Every record inside of a value, at any depth."""
+    """Yield every record inside of a value, at any depth."""
     for inside in _iterate_children(value):
         if isinstance(inside, StoredObject):
             yield inside
@@ -164,8 +165,9 @@ def _iterate_records(value: object) -> Iterator[StoredObject]:
 
 
 def _iterate_sizes(value: object) -> Iterator[int]:
-    """The bytes of every array inside of a value."""
+    """Yield the size in bytes of every array inside of a value."""
     if isinstance(value, np.ndarray):
+        # strings are stored in UTF-8
         yield sum(len(s.encode()) for s in value.flat) if value.dtype.kind in "OU" else value.nbytes
     for inside in _iterate_children(value):
         yield from _iterate_sizes(inside)
@@ -181,7 +183,7 @@ def _iterate_children(value: object) -> Iterator[object]:
 
 
 def _describe_revealed(records: list[StoredObject]) -> list[str]:
-    """What each class of record says that it reveals; the others hold sums, or are not known here."""
+    """Return what the records reveal, as declared by their classes; other records hold sums or are unknown."""
     found = {record.name: find_class(record.name) for record in records}
     revealed = [registration.reveals for registration in found.values() if registration and registration.reveals]
     sums = sorted(name for name, registration in found.items() if registration and _holds_sums(registration))
@@ -189,7 +191,7 @@ def _describe_revealed(records: list[StoredObject]) -> list[str]:
     return [
         *dict.fromkeys(revealed),
         *([f"sums over the rows of each class ({', '.join(sums)})"] if sums else []),
-        *([f"whatever is in {', '.join(unknown)}, which this version does not know"] if unknown else []),
+        *([f"the contents of {', '.join(unknown)}, which this version does not know"] if unknown else []),
     ]
 
 

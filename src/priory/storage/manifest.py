@@ -1,4 +1,4 @@
-"""The manifest of a model file: JSON that is measured before it is parsed, and checked before anything relies on it."""
+"""The manifest of a model file: JSON whose size is limited before parsing and whose fields are validated."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ ValueT = TypeVar("ValueT", str, int, bool)
 
 FORMAT_VERSION = 3
 ARRAY_DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8")
-MAX_MANIFEST_BYTES = 16 << 20
-MAX_TREE_DEPTH = 64  # models have up to 20
+MAX_MANIFEST_BYTES = 16 << 20  # 16 MiB
+MAX_TREE_DEPTH = 64  # real models need at most 20
 MAX_FILE_PARTS = 64
 MAX_FILE_PARTS_BYTES = 16 << 20  # of all parts together
 
-# What the nodes of a tree take in memory while they are parsed.
+# Memory per node while JSON is parsed.
 OBJECT_NODE_BYTES, LIST_NODE_BYTES, ITEM_NODE_BYTES, TEXT_NODE_BYTES, FURTHER_NAME_BYTES = 184, 72, 40, 52, 200
-# What the tree of a model may take. Tables of 100,000 columns need 20 bytes for each byte of their manifest, and have
-# at least twice as many bytes of arrays.
+# Memory allowed for the parsed tree. Tables of 100,000 columns need 20 bytes for each byte of their manifest, and their
+# arrays are at least twice as large as the manifest.
 FREE_TREE_BYTES, TREE_BYTES_PER_MANIFEST_BYTE, TREE_BYTES_PER_ARRAY_BYTE = 48 << 20, 4, 8
 
 
 def find_size_fault(manifest: bytes, body_bytes: int) -> str | None:
-    """What is wrong with a manifest that would take far more memory than its file has bytes; None if it would not.
+    """Return an error message if the parsed manifest would take far more memory than the file justifies, else None.
 
-    The nodes are counted by their marks before anything is parsed. ``body_bytes`` is the size of arrays and parts.
+    The nodes are counted by their punctuation, before parsing. ``body_bytes`` is the size of arrays and parts.
     """
     if len(manifest) > MAX_MANIFEST_BYTES:
         return f"its manifest has {len(manifest):,} bytes; at most {MAX_MANIFEST_BYTES:,} are allowed"
@@ -46,19 +46,19 @@ def find_size_fault(manifest: bytes, body_bytes: int) -> str | None:
 
 
 def estimate_tree_bytes(manifest: bytes) -> int:
-    """The memory that the tree of a manifest takes while it is parsed, at most: marks inside of strings count too.
+    """Return an upper bound on the memory of the parsed manifest: punctuation inside of strings counts too.
 
     >>> estimate_tree_bytes(b'{"array":["<f8",[3,2]]}')
     460
     """
     objects, lists, items, names, quotes = (manifest.count(mark) for mark in (b"{", b"[", b",", b":", b'"'))
     known = OBJECT_NODE_BYTES * objects + LIST_NODE_BYTES * lists + ITEM_NODE_BYTES * items
-    strings = max(quotes // 2 - names, 0)  # besides the names, which are kept once each
+    strings = max(quotes // 2 - names, 0)  # strings other than names, which the parser keeps once each
     return known + TEXT_NODE_BYTES * strings + FURTHER_NAME_BYTES * max(names - objects, 0)
 
 
 def parse_manifest(manifest: bytes) -> dict[str, Any]:
-    """The manifest; duplicate names and numbers that JSON does not have are refused."""
+    """Parse the manifest; duplicate names and NaN or Infinity are errors."""
     try:
         content = json.loads(
             manifest.decode(), object_pairs_hook=_reject_duplicate_names, parse_constant=_reject_constant
@@ -71,7 +71,8 @@ def parse_manifest(manifest: bytes) -> dict[str, Any]:
 
 
 def check_depth(tree: Json) -> None:
-    """Raise ModelFileError for a tree that is nested more deeply than any model."""
+    """Raise ModelFileError if the tree is nested more deeply than any model."""
+    # breadth first, without recursion: a hostile tree must not exhaust the stack
     level: list[Any] = [tree]
     for _ in range(MAX_TREE_DEPTH):
         level = [
@@ -86,7 +87,7 @@ def check_depth(tree: Json) -> None:
 
 
 def check_format(version: str, form: int, needed: int) -> None:
-    """Raise ModelFileError for a format that cannot be read; ``needed`` is the lowest that a reader must support."""
+    """Raise ModelFileError if this version cannot read the format; ``needed`` is the lowest a reader must support."""
     if not re.fullmatch(r"[0-9A-Za-z.+-]{1,40}", version):
         raise ModelFileError("its manifest does not name a version.")
     if max(form, needed) > FORMAT_VERSION:
@@ -103,6 +104,7 @@ def check_format(version: str, form: int, needed: int) -> None:
 
 def _reject_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
+    # parsers disagree on which duplicate counts
     if len(found) < len(pairs):
         raise ValueError("a name is given twice")
     return found
@@ -113,7 +115,7 @@ def _reject_constant(name: str) -> None:
 
 
 def get_typed(node: Mapping[str, Json], name: str, cls: type[ValueT]) -> ValueT:
-    """The value of a name, which must be of exactly this class."""
+    """Return a value of the manifest, which must be of exactly this class."""
     value = node.get(name)
     if type(value) is not cls:
         raise ModelFileError(f"its manifest has no {name}.")
@@ -121,7 +123,7 @@ def get_typed(node: Mapping[str, Json], name: str, cls: type[ValueT]) -> ValueT:
 
 
 def check_sections(node: Json, available_bytes: int) -> list[dict[str, Any]]:
-    """The sections, which must have known types and fill the file."""
+    """Return the sections, which must have known dtypes and fill the file exactly."""
     sections = _check_object_list(node, "sections")
     for section in sections:
         kind, size = get_typed(section, "kind", str), get_typed(section, "bytes", int)
@@ -135,7 +137,7 @@ def check_sections(node: Json, available_bytes: int) -> list[dict[str, Any]]:
 
 
 def check_parts(node: Json) -> dict[str, int]:
-    """The names of the parts and their sizes; this version keeps them all and needs none of them."""
+    """Return the sizes of the parts by name; this version keeps all parts and needs none of them."""
     parts, found = _check_object_list(node, "parts"), dict[str, int]()
     for part in parts:
         name, size = get_typed(part, "name", str), get_typed(part, "bytes", int)
@@ -166,6 +168,7 @@ def _check_object_list(node: Json, name: str) -> list[dict[str, Any]]:
 
 
 def is_storable_dtype(kind: str) -> bool:
-    """Whether arrays of this type, such as "<f8", can be stored as they lie in memory: numbers, bools, fixed bytes."""
+    """Whether arrays of this dtype, such as "<f8", are stored as raw bytes: numbers, bools and fixed-length bytes."""
+    # only the canonical spelling, such as "|S12" and not "|S012"
     fixed = kind.startswith("|S") and kind[2:].isascii() and kind[2:].isdigit() and 0 < int(kind[2:7]) < 1 << 16
     return kind in ARRAY_DTYPES or (fixed and kind == f"|S{int(kind[2:7])}")

@@ -1,8 +1,8 @@
-"""Which classes a model file may name: those that priory's own modules, or imported modules of the user, registered.
+"""Find the registered classes that a model file may name.
 
-A file holds names, never modules or code. A name is looked up among the classes registered so far (see
-`priory.core.registration`); if it is not there, priory imports modules of its own from the list below. Nothing that a
-file says decides which module is imported beyond this list.
+A file contains names, never modules or code. A name is looked up among the classes that are registered so far (see
+`priory.core.registration`), by priory or by modules that the user has imported. If it is not among them, priory imports
+its own modules from the list below; a file cannot cause any other import.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from priory.core.registration import (
     find_registration,
 )
 
-# Modules whose import registers everything a file can hold, the cheapest first.
+# Importing these modules registers every class that a file can contain; the cheapest come first.
 REGISTERING_MODULES = (
     "priory.families",
     "priory.bag_of_words.hashed_counts",
@@ -31,13 +31,13 @@ REGISTERING_MODULES = (
     "priory.regression.mcmc",
     "priory.naive_bayes",
 )
-NOTES_ATTRIBUTE = "notes"  # the attribute of a model for the notes that its file holds
+NOTES_ATTRIBUTE = "notes"  # the attribute of a loaded model that holds the notes of its file
 
 
 def find_class(name: str) -> Registration | None:
-    """The registered class of this name, its module imported first if it is one of priory's; None if there is none."""
+    """Return the registered class of this name, importing modules of priory as needed; None if there is none."""
     if find_registered_name(name) is None and name[:1].isupper() and name in priory.__all__:
-        getattr(priory, name)  # imports the module of this estimator and no other
+        getattr(priory, name)  # imports only the module of this estimator
     for module in REGISTERING_MODULES:
         if find_registered_name(name) is not None:
             break
@@ -46,19 +46,20 @@ def find_class(name: str) -> Registration | None:
 
 
 def find_estimator(cls: type) -> EstimatorRegistration | None:
-    """What an estimator declared; None for any other class."""
+    """Return the registration of an estimator class, or None for any other class."""
     found = find_registration(cls)
     return found if isinstance(found, EstimatorRegistration) else None
 
 
 def find_record(cls: type) -> Registration | None:
-    """What a record or a family declared; None for any other class."""
+    """Return the registration of a record or family class, or None for any other class."""
     found = find_registration(cls)
     return None if isinstance(found, EstimatorRegistration) else found
 
 
 def list_estimators() -> list[str]:
-    """The names of all models that can be saved."""
+    """Return the names of all models that can be saved."""
+    # public estimators are imported lazily
     for name in priory.__all__:
         if name[:1].isupper():
             getattr(priory, name)

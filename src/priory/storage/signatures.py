@@ -1,8 +1,8 @@
-"""Signatures: proof that a file was written by somebody who has the key; a checksum shows only that it is undamaged.
+"""Signatures of model files: they prove who wrote a file, while a checksum shows only that it is undamaged.
 
 A key is a file. A PEM file holds an Ed25519 key, whose public half is enough to check signatures; any other file of 32
-bytes or more is a secret for HMAC-SHA-256, with which everybody who can check can also sign. The kind of key decides
-how a signature is checked, never the model file.
+bytes or more is a secret for HMAC-SHA-256, with which anyone who can check signatures can also sign. The algorithm is
+determined by the key, never by the model file.
 
     openssl genpkey -algorithm ed25519 -out private.pem
     openssl pkey -in private.pem -pubout -out public.pem
@@ -19,19 +19,19 @@ from typing import Any, Protocol
 from priory.errors import DataError, MissingDependencyError, ModelFileError
 
 SIGNATURE_SIZES = {"hmac-sha256": 32, "ed25519": 64}  # bytes
-SIGNATURE_PREFIX = b"priory model file\0"  # so that signatures made for other purposes do not count
-MIN_KEY_BYTES, MAX_KEY_BYTES = 32, 1 << 16  # of the file that holds a key
+SIGNATURE_PREFIX = b"priory model file\0"  # domain separation: signatures made for other purposes are invalid here
+MIN_KEY_BYTES, MAX_KEY_BYTES = 32, 1 << 16  # size of a key file
 
 
 class SignatureKey(Protocol):
-    """A key that checks signatures of digests, and may be able to sign."""
+    """A key that verifies signatures of digests, and may be able to sign."""
 
     @property
     def kind(self) -> str: ...
 
     @property
     def can_sign(self) -> bool:
-        """Whether it can sign, and not only check."""
+        """Whether the key can sign as well as verify."""
         ...
 
     def sign_digest(self, digest: bytes) -> bytes: ...
@@ -41,7 +41,7 @@ class SignatureKey(Protocol):
 
 @dataclass(frozen=True)
 class SharedSecretKey:
-    """A secret that those who sign and those who check share."""
+    """A shared secret for HMAC-SHA-256."""
 
     value: bytes = field(repr=False)
     kind: str = "hmac-sha256"
@@ -51,12 +51,12 @@ class SharedSecretKey:
         return hmac.digest(self.value, SIGNATURE_PREFIX + digest, "sha256")
 
     def verify_signature(self, digest: bytes, signature: bytes) -> bool:
-        return hmac.compare_digest(self.sign_digest(digest), signature)
+        return hmac.compare_digest(self.sign_digest(digest), signature)  # in constant time
 
 
 @dataclass(frozen=True)
 class Ed25519Key:
-    """A public key, and the private one if it was given."""
+    """An Ed25519 public key, with the private key if it is known."""
 
     public: Any
     private: Any = field(default=None, repr=False)
@@ -86,7 +86,7 @@ class Ed25519Key:
 
 
 def load_signature_key(path: str | os.PathLike[str]) -> SignatureKey:
-    """The key that a file holds."""
+    """Load the key from a file."""
     with open(path, "rb") as file:
         content = file.read(MAX_KEY_BYTES + 1)
     if content.lstrip().startswith(b"-----BEGIN"):

@@ -1,9 +1,8 @@
-"""Whether what a model file holds can be true: counts that are counts, arrays that fit together, finite numbers.
+"""Validate the values of a model file: types, array shapes, finite numbers, non-negative counts.
 
-A checksum shows that a file is as it was written, not that it was written in good faith. So everything that is read
-from a file is compared with the type hints of its class, with the axes its class declared (see
-`priory.core.registration`) and with its own method ``find_fault``. A model is checked in the same way before it is
-saved, so that every file that is written can be read.
+A checksum shows that a file is unchanged, not that it was written in good faith. So every value is checked against the
+type hints and the declared axes of its class (see `priory.core.registration`) and by its own method ``find_fault``. A
+model is checked in the same way before it is saved, so that every file that is written can be read.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from priory.core.statistics import Statistics
 from priory.errors import ModelFileError
 from priory.storage.registry import find_record
 
-MAX_COUNT = 1e100  # the weight of rows, or of occurrences in them: sums and squares of counts stay finite
+MAX_COUNT = 1e100  # largest weight of rows or tokens: sums and squares of counts stay finite
 TypeHint = object  # what `typing.get_type_hints` returns: a class, a union, a generic alias, Any
 
 
 def check_value(value: object, where: str, finite: bool = True) -> None:
-    """Raise ModelFileError, with the place, if a value or anything inside of it cannot be part of a model."""
+    """Raise ModelFileError, naming the attribute, if a value or anything inside of it is invalid."""
     record = find_record(type(value))
     if isinstance(value, (np.ndarray, float)) and finite:
         _check_finite(np.asarray(value), where)
@@ -44,7 +43,7 @@ def check_value(value: object, where: str, finite: bool = True) -> None:
 
 
 def _check_finite(numbers: np.ndarray[Any, Any], where: str) -> None:
-    # The smallest and the largest are enough: NaN is both. This allocates no mask of the array's size.
+    # The extremes are enough, because NaN propagates to both; no mask of the array's size is allocated.
     extremes = [numbers.min(initial=0.0), numbers.max(initial=0.0)] if numbers.dtype.kind == "f" else []
     if not np.isfinite(extremes).all():
         raise ModelFileError(f"{where} holds {numbers[~np.isfinite(numbers)].flat[0]}; numbers must be finite.")
@@ -75,19 +74,19 @@ def _check_record(record: object, declared: Registration, where: str, finite: bo
 
 @cache
 def find_field_types(cls: type) -> Mapping[str, TypeHint]:
-    """The fields of a dataclass or NamedTuple and their type hints."""
+    """Return the type hints of the fields of a dataclass or NamedTuple."""
     hints = get_type_hints(cls)
     return {name: hints[name] for name in list_fields(cls) if get_origin(hints[name]) is not ClassVar}
 
 
 def list_fields(cls: type) -> tuple[str, ...]:
-    """The names of the fields of a dataclass or NamedTuple."""
+    """Return the names of the fields of a dataclass or NamedTuple."""
     names: tuple[str, ...] = tuple(f.name for f in fields(cls)) if is_dataclass(cls) else getattr(cls, "_fields", ())
     return names
 
 
 def matches_type_hint(value: object, hint: TypeHint) -> bool:
-    """Whether a value is what a type hint says.
+    """Whether a value matches a type hint.
 
     >>> matches_type_hint((1, 2), tuple[int, int]), matches_type_hint(("a", 2), tuple[str, ...])
     (True, False)
@@ -96,7 +95,7 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
     """
     origin, inside = get_origin(hint), get_args(hint)
     alias_of = getattr(origin or hint, "__value__", None)
-    if alias_of is not None:  # the name of another hint, such as NDArray since NumPy 2.5
+    if alias_of is not None:  # a type alias, such as NDArray since NumPy 2.5
         return matches_type_hint(value, alias_of)
     if isinstance(hint, TypeVar):
         return matches_type_hint(value, hint.__bound__ or object)
@@ -106,6 +105,7 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
         return any(matches_type_hint(value, option) for option in inside)
     if origin is Literal:
         return any(type(value) is type(option) and value == option for option in inside)
+    # a tuple of fixed length, such as tuple[int, str]
     if origin is tuple and inside[-1] is not Ellipsis:
         return isinstance(value, tuple) and len(value) == len(inside) and all(map(matches_type_hint, value, inside))
     if origin is type:
@@ -115,9 +115,11 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
             matches_type_hint(key, inside[0]) and matches_type_hint(item, inside[1]) for key, item in value.items()
         )
     if isinstance(origin, type) and issubclass(origin, Iterable) and origin is not np.ndarray:
+        # a string is a sequence of strings only where the hint asks for strings
         if isinstance(value, str) and inside[0] is not str:
             return False
         return isinstance(value, origin) and all(matches_type_hint(item, inside[0]) for item in value)
+    # NumPy scalars are allowed, bools are not
     if hint in (int, float):
         return isinstance(value, Integral if hint is int else Real) and not isinstance(value, bool)
     if hint is bool:
@@ -127,22 +129,24 @@ def matches_type_hint(value: object, hint: TypeHint) -> bool:
 
 
 def _is_static_protocol(hint: TypeHint) -> bool:
-    """Whether a hint is a Protocol that says nothing about values at run time."""
+    """Whether a hint is a Protocol that cannot be checked at run time."""
     return getattr(hint, "_is_protocol", False) and not getattr(hint, "_is_runtime_protocol", False)
 
 
 def _check_axes(record: object, declared: Registration, where: str) -> None:
-    """Every array has the declared type and number of axes, and axes of the same letter have the same length."""
+    """Raise unless every array has its declared dtype and axes, and axes of the same letter have the same length."""
     lengths: dict[str, int] = {}
     for name, axes in declared.axes.items():
         value = getattr(record, name)
         dtype = "" if isinstance(value, Statistics) else declared.dtypes.get(name, "f8")
         if dtype and np.asarray(value).dtype != np.dtype(dtype):
             raise ModelFileError(f"{where}.{name} holds {np.asarray(value).dtype} instead of {np.dtype(dtype)}.")
+        # axes of the same letter must have the same length
         shape = find_shape(value)
         if len(shape) != len(axes) or any(
             size != lengths.setdefault(axis, size) for axis, size in zip(axes, shape, strict=True)
         ):
             raise ModelFileError(f"{where}.{name} has the shape {shape}, which does not fit its other fields.")
+    # axis "e" is either shared by all columns (length 1) or has one entry for each of the "d" columns
     if lengths.get("e", 1) not in (1, lengths.get("d", 1)):
         raise ModelFileError(f"{where} has sums for {lengths['e']} columns, and others for {lengths['d']}.")

@@ -1,7 +1,7 @@
-"""Trees of plain values back into models; see `value_encoding` for what a tree looks like.
+"""Decode trees of plain values into models; `value_encoding` describes the trees.
 
-Whatever a tree holds, only registered classes are built, only arrays that the file declares are read, and everything
-that is widened counts against the memory of the machine before it is allocated.
+Even for a hostile tree, only registered classes are built, only arrays that the file declares are read, and memory is
+checked against the machine's before arrays are widened.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from priory.storage.registry import find_class
 from priory.storage.validation import list_fields
 from priory.storage.value_encoding import COLLECTION_TYPES
 
-STRING_BYTES = 64  # what a short string takes in memory, besides its characters
+STRING_BYTES = 64  # memory of a short string besides its characters
 
 
 class ModelDecoder:
-    """Turns the nodes of a file's tree into values, taking the arrays in the order in which they were stored."""
+    """Decodes the nodes of a file's tree, reading the arrays in the order in which they were stored."""
 
     def __init__(self, contents: FileContents) -> None:
         self.contents = contents
 
     def decode_node(self, node: Json) -> Any:
-        """The value of a node and of everything inside of it."""
+        """Return the value of a node, decoded recursively."""
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
         if not isinstance(node, dict) or len(node) != 1:
@@ -47,7 +47,7 @@ class ModelDecoder:
         return self.decode_object(name, check_object(inside))
 
     def decode_object(self, name: str, inside: Mapping[str, Json]) -> Any:
-        """The record or estimator of this name."""
+        """Build the record or estimator of this name."""
         found = _find_known_class(name)
         if not isinstance(found, EstimatorRegistration):
             record = build_record(found, self.decode_fields(inside))
@@ -58,11 +58,11 @@ class ModelDecoder:
         return build_model(found, parts["parameters"], parts["learned"])
 
     def decode_fields(self, inside: Mapping[str, Json]) -> dict[str, Any]:
-        """The values of the fields of an object."""
+        """Decode the fields of an object."""
         return {name: self.decode_node(value) for name, value in inside.items()}
 
     def decode_class(self, name: Json) -> object:
-        """The class of records or families that is stored by its name."""
+        """Return the class of a record or family that is stored by its name."""
         found = _find_known_class(name)
         if isinstance(found, EstimatorRegistration):
             raise ModelFileError(f"this version does not know {name!r}.")
@@ -88,6 +88,7 @@ class ModelDecoder:
         order = _check_shape(axes[0]) if axes else list(range(len(lengths)))
         if not isinstance(kind, str) or sorted(order) != list(range(len(lengths))):
             raise ModelFileError(f"an array has the axes {order}.")
+        # stored with its axes in the order of memory; `order` says which axis each of them is
         array = self.contents.take_array(kind, [lengths[axis] for axis in order])
         return array.transpose(np.argsort(order)) if axes else array
 
@@ -103,13 +104,13 @@ class ModelDecoder:
         steps = self._decode_unsigned(inside)
         if steps.ndim != 1:
             raise ModelFileError(f"an array of steps has the shape {list(steps.shape)}.")
-        self.contents.reserve_memory(steps.size * 8)
+        self.contents.reserve_memory(steps.size * 8)  # int64
         return np.cumsum(steps, dtype=np.int64)
 
     def _decode_unsigned(self, node: Json) -> Array:
         array = self.decode_node(node)
         if not isinstance(array, np.ndarray) or array.dtype.kind != "u" or array.dtype.itemsize > 4:
-            raise ModelFileError("what is to be widened is not an array of narrow integers.")
+            raise ModelFileError("a narrowed array does not hold unsigned integers of at most 32 bits.")
         return array
 
     def _decode_strings(self, inside: Json) -> Array:
@@ -119,10 +120,11 @@ class ModelDecoder:
         if not isinstance(ends, np.ndarray) or ends.dtype != np.int64 or ends.shape != (math.prod(lengths),):
             raise ModelFileError("the ends of the strings of an array are missing.")
         arena = self.contents.take_array("|u1", [int(ends[-1]) if len(ends) else 0])
+        # string i is arena[starts[i]:ends[i]]
         starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
         if (ends < starts).any():
             raise ModelFileError("the strings of an array overlap.")
-        longest = int((ends - starts).max(initial=0)) if kind == "U" else 0
+        longest = int((ends - starts).max(initial=0)) if kind == "U" else 0  # "U" pads every string to the longest
         self.contents.reserve_memory(2 * arena.size + len(ends) * (STRING_BYTES + 4 * longest))
         joined = arena.tobytes()
         strings = [joined[a:b].decode() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
@@ -152,13 +154,14 @@ VALUE_DECODERS: dict[str, Callable[[ModelDecoder, Json], object]] = {
 
 
 def build_record(declared: Registration, values: Mapping[str, Any]) -> object:
-    """A record with these fields; fields that are absent take their defaults."""
+    """Build a record from its fields; absent fields take their defaults."""
     cls: Any = declared.cls
     known = set(list_fields(cls))
     if is_dataclass(cls):
         needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
     else:
         needed = known - set(cls._field_defaults)
+    # required fields are there, and no unknown ones
     if not needed <= set(values) <= known:
         raise ModelFileError(
             f"a record {declared.name} has the fields {sorted(values)}; this version knows {sorted(known)}."

@@ -1,12 +1,12 @@
-"""Models as trees of plain values, whose arrays lie elsewhere; `value_decoding` turns the trees back into models.
+"""Encode models as trees of plain values, with arrays stored separately; `value_decoding` is the inverse.
 
     None, bool, int, float, string    themselves
     anything else                     an object with one name: {"tuple": [...]}, {"array": [...]}, {"Words": {...}}
 
-Attributes are stored in the order of their names, whatever the order they were set in. A record is stored as its
-fields, an estimator as its parameters and what it learned. Names with a capital are those of
-registered classes. Integers are stored in as few bytes as possible without losing a bit: {"narrow": [...]} says which
-type they are widened to, {"steps": ...} that the array is the running sum of what is stored.
+Attributes are stored in alphabetical order. A record is stored as its fields, an estimator as its parameters and its
+learned attributes. Names with a capital letter are registered classes. Whole numbers are stored losslessly in as few
+bytes as possible: {"narrow": [...]} names the dtype to widen them to, {"steps": ...} means that the array is the
+cumulative sum of the stored one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLLECTION_TYPES: dict[str, type[Collection[object]]] = {
 
 
 def encode_value(value: object, sections: ArraySections, where: str = "model") -> Json:
-    """The tree of a value; its arrays are added to ``sections``."""
+    """Return the tree of a value, and add its arrays to ``sections``."""
     if isinstance(value, np.ndarray):
         return _encode_array(value, sections, where)
     if isinstance(value, np.generic):
@@ -66,6 +66,7 @@ def encode_value(value: object, sections: ArraySections, where: str = "model") -
 
 
 def _encode_items(values: Collection[object], sections: ArraySections, where: str) -> Json:
+    # the order of a set depends on hashes: sort it, so that equal models have equal bytes
     items = sorted(values) if isinstance(values, (set, frozenset)) else list(values)
     if len(items) > MIN_ITEMS_TO_PACK and all(type(item) is str for item in items):
         return _encode_strings(np.array(items, dtype=object), sections)
@@ -85,7 +86,7 @@ def _encode_estimator(model: Estimator, sections: ArraySections, where: str) -> 
 
 
 def _encode_array(array: Array, sections: ArraySections, where: str) -> dict[str, Json]:
-    """The node of an array; its axes are stored as they lie in memory, so that sums over them give the same bits."""
+    """Encode an array with its axes in the order of memory, so that sums over the loaded array give the same bits."""
     if array.dtype.kind == "U" or (array.dtype.kind == "O" and all(type(v) is str for v in array.flat)):
         return _encode_strings(array, sections)
     if array.dtype.kind == "O":
@@ -96,13 +97,14 @@ def _encode_array(array: Array, sections: ArraySections, where: str) -> dict[str
         return narrowed
     if array.flags.c_contiguous:
         return {"array": [sections.add_array(array), list(array.shape)]}
-    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
+    order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))  # slowest axis first
     kind = sections.add_array(array.transpose(order))
     return {"array": [kind, list(array.shape), list(order)]}
 
 
 def _encode_narrowed(array: Array, sections: ArraySections, where: str) -> dict[str, Json] | None:
-    """The node of integers in fewer bytes, rising ones as their steps; None if that would lose something."""
+    """Encode whole numbers in fewer bytes, increasing ones as differences; None if that is not lossless."""
+    # offsets, for example: their differences need far fewer bytes
     if array.ndim == 1 and array.dtype == np.int64:
         steps = narrow_whole_numbers(np.diff(array, prepend=0))
         if steps is not None:
@@ -114,7 +116,7 @@ def _encode_narrowed(array: Array, sections: ArraySections, where: str) -> dict[
 
 
 def narrow_whole_numbers(array: Array) -> Array | None:
-    """The same numbers in the narrowest unsigned type; None if a bit would be lost, or no byte be saved.
+    """Return the numbers in the narrowest unsigned dtype, or None if that loses a bit or saves no byte.
 
     >>> narrow_whole_numbers(np.array([0.0, 300.0])).dtype
     dtype('uint16')
@@ -124,14 +126,14 @@ def narrow_whole_numbers(array: Array) -> Array | None:
     if array.dtype.kind not in "iuf" or not 0 <= array.min().item() <= (largest := array.max().item()) < 1 << 32:
         return None
     narrow = array.astype(np.min_scalar_type(int(largest)))
-    bits = f"u{array.dtype.itemsize}"
+    bits = f"u{array.dtype.itemsize}"  # compare bits, so that -0.0 is not taken for 0
     if narrow.itemsize >= array.itemsize or not np.array_equal(narrow.astype(array.dtype).view(bits), array.view(bits)):
         return None
     return narrow
 
 
 def _encode_strings(array: Array, sections: ArraySections) -> dict[str, Json]:
-    """The node of strings, which are stored one after the other in UTF-8, and where each of them ends."""
+    """Encode strings as their concatenated UTF-8 bytes and the end offset of each."""
     try:
         strings = [str(s).encode() for s in array.flat]
     except UnicodeEncodeError as error:

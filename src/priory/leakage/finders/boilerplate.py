@@ -22,10 +22,10 @@ from priory.leakage.significance import clopper_pearson_interval, mcnemar_p_valu
 from priory.leakage.text_scores import mark_correct_documents, sample_documents
 
 HEADER_LINE_PATTERN = re.compile(r"^([A-Za-z][\w-]*):", re.MULTILINE)
-MIN_SHARE_WITH_HEADER = 0.5  # of the texts must have a header
+MIN_SHARE_WITH_HEADER = 0.5  # minimum share of texts with a header
 MIN_DOCUMENTS_SHARING_LINE = 10
-MAX_CLASSES_OF_LABEL_TOKENS = 64  # the largest ones: a single token tells two classes apart
-MIN_LINE_CLASS_SHARE = 0.9  # of the documents with a repeated line belong to one class
+MAX_CLASSES_OF_LABEL_TOKENS = 64  # only the largest classes are searched for a label token
+MIN_LINE_CLASS_SHARE = 0.9  # share of the documents with a line that belong to one class
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
@@ -41,7 +41,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def extract_header(text: str) -> str:
-    """The header of a text, empty if there is none: at least two fields, and nothing but continuation lines.
+    """Return the header of a text (two or more fields, with continuation lines), or "" if there is none.
 
     >>> extract_header("From: a@b.c\\nSubject: hello\\n there\\n\\nFrom: here on it is body")
     'From: a@b.c\\nSubject: hello\\n there'
@@ -83,13 +83,14 @@ def _find_header_leaks(
 
 
 def _find_informative_fields(headers: list[str], labels: Array, n_classes: int) -> list[tuple[str, Array, float]]:
-    """Header fields whose presence goes with the class, the most informative first: name, counts, bits."""
+    """Return header fields whose presence depends on the class, most informative first: name, counts, bits."""
     index: dict[str, int] = {}
     places = [
         (index.setdefault(f, len(index)), i)
         for i, lines in enumerate(headers)
         for f in set(HEADER_LINE_PATTERN.findall(lines))
     ]
+    # (fields, classes): the number of headers with each field
     flat = np.array([place * n_classes + int(labels[i]) for place, i in places], dtype=np.int64)
     counts = np.bincount(flat, minlength=len(index) * n_classes).reshape(len(index), n_classes)
     bits, p = measure_presence_association(counts, np.bincount(labels, minlength=n_classes))
@@ -105,7 +106,7 @@ def _format_class_shares(data: AuditData, field: str, counts: Array) -> str:
 
 
 def _find_repeated_lines(data: AuditData, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
-    """Lines that are repeated literally in many documents, nearly all of one class."""
+    """Find lines that occur verbatim in many documents, nearly all of one class."""
     lines_of = [{line.strip() for line in text.split("\n")} - {""} for text in documents]
     if max(map(len, lines_of), default=0) < 2:
         return
@@ -120,6 +121,7 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
         for line in lines
         if line in index
     ]
+    # (lines, classes): the number of documents with each line
     counts = np.bincount(np.array(flat, dtype=np.int64), minlength=len(index) * groups).reshape(-1, groups)
     _, p = measure_presence_association(counts, np.bincount(labels, minlength=groups))
     gives_away = (counts.max(axis=1) >= MIN_LINE_CLASS_SHARE * counts.sum(axis=1)) & (p * len(p) <= FALSE_ALARM_LEVEL)
@@ -128,6 +130,7 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
     all_lines = list(index)
     order = [int(k) for k in np.argsort(-counts.max(axis=1), kind="stable") if gives_away[k]]
     leaking = {all_lines[k] for k in order}
+    # (documents,)
     hit = np.array([bool(lines & leaking) for lines in lines_of])
 
     def finding() -> Finding:
@@ -154,17 +157,19 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
 
 
 def _find_label_token(data: AuditData, name: str, documents: list[str], labels: Array) -> Iterator[Suspicion]:
-    """A single token whose presence or absence predicts the class of nearly every text."""
+    """Find a token whose presence or absence predicts the class of nearly every text."""
     total = np.bincount(labels, minlength=len(data.classes))
     common = np.sort(np.argsort(-total, kind="stable")[:MAX_CLASSES_OF_LABEL_TOKENS])
     counted = words.count_tokens(documents, labels, len(data.classes))
     present = make_dense_counts(counted.take_classes(common).counts)  # (tokens, common classes)
+    # (tokens,): correct answers if texts with the token get one class, and all others another one
     correct = present.max(axis=1) + (total[common] - present).max(axis=1)
     if not len(correct):
         return
     k, n = int(correct.argmax()), len(documents)
     best = counted.take_tokens(np.array([k]))
     [token] = best.tokens()
+    # Bonferroni: the best of all tokens was chosen
     copy, strong = (
         min(1.0, len(correct) * skill_p_value(float(n - correct[k]), n, data.base_rate, skill))
         for skill in (CERTAIN_COPY_SKILL, STRONG_SKILL)

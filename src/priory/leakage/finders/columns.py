@@ -1,4 +1,4 @@
-"""Columns that predict the label too well: alone, by a jump in the score, or by which of their cells are missing.
+"""Find columns that predict the label too well: alone, by a jump in the score, or by their missing cells.
 
 *Skill* is the share of the base rate's errors that a column avoids: 0 for always answering the most common class, 1 for
 a copy of the target. All scores are leave-one-out in closed form. A strong column may simply be a good one: the
@@ -18,12 +18,12 @@ from priory.leakage.column_votes import BinnedNaiveBayes, ColumnVote
 from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
 from priory.leakage.significance import binomial_tail, clopper_pearson_interval, mcnemar_p_value, measure_association
 
-OBSERVED_COPY_SKILL = 0.99  # the skill that a column must show to be taken for a form of the label,
-CERTAIN_COPY_SKILL = 0.9  # and the skill that it must have beyond doubt
-STRONG_SKILL = 0.5  # of a column that deserves a question
-ERROR_JUMP_FACTOR = 2  # a column jumps if there are this many times fewer errors with it than without it
-MAX_SUBSET_SHARE = 0.25  # of the columns: if so few do as well as all, they deserve a question
-SUBSET_WORSE_P_VALUE = 0.05  # below this p-value a subset of the columns does worse than all
+OBSERVED_COPY_SKILL = 0.99  # a copy of the label has at least this observed skill,
+CERTAIN_COPY_SKILL = 0.9  # and significantly more than this skill
+STRONG_SKILL = 0.5  # skill of a column that should be checked
+ERROR_JUMP_FACTOR = 2  # the score jumps if a column reduces the errors by this factor
+MAX_SUBSET_SHARE = 0.25  # of the columns: so few that do as well as all should be checked
+SUBSET_WORSE_P_VALUE = 0.05  # below this p-value a subset is worse than all columns
 
 AVAILABILITY_ADVICE = "Is it known before the outcome, when the model is used? If not, leave it out."
 
@@ -43,18 +43,19 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def skill_p_value(errors: float, n_rows: int, base_rate: float, skill: float) -> float:
-    """The probability of this number of errors or fewer if the skill is at most ``skill``."""
+    """Return the p-value of so few errors under the hypothesis that the skill is at most ``skill``."""
     return binomial_tail(n_rows - errors, n_rows, 1 - (1 - skill) * (1 - base_rate))
 
 
 def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_correct: Array) -> Iterator[Suspicion]:
-    """A column that alone is nearly always right, is better than all others together, or halves their errors."""
+    """Find a column that is nearly always right alone, is better than all others together, or halves their errors."""
     name, n, base = data.columns[j].name, data.n_train, data.base_rate
-    alone = votes.mark_correct_by_column(j)
+    alone = votes.mark_correct_by_column(j)  # (rows,)
     errors = int(n - alone.sum())
     strong = skill_p_value(errors, n, base, STRONG_SKILL)
     rest = votes.mark_correct_rows([j]) if strong <= FALSE_ALARM_LEVEL else all_correct
     wrong, wrong_together = float((~rest).sum()), float((~all_correct).sum())
+    # three reasons, each with its p-value; the smallest is reported, with Bonferroni's correction
     chances = {
         "is nearly a copy of the label": skill_p_value(errors, n, base, CERTAIN_COPY_SKILL),
         "predicts the label better than all others together": max(strong, mcnemar_p_value(alone, rest)),
@@ -83,7 +84,7 @@ def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_co
 
 
 def _format_largest_bins(data: AuditData, votes: BinnedNaiveBayes, j: int) -> tuple[str, ...]:
-    """The largest bins of a column: a value, and the most common class of its rows."""
+    """Describe the largest bins of a column: a value, and the most common class of its rows."""
     counts = votes.votes[j].counts
     shown = []
     for b in np.argsort(-counts.sum(axis=0), kind="stable")[:3]:
@@ -100,11 +101,11 @@ def _format_largest_bins(data: AuditData, votes: BinnedNaiveBayes, j: int) -> tu
 def _find_informative_gaps(
     data: AuditData, votes: BinnedNaiveBayes, column_indices: list[int], labels: Array, all_correct: Array
 ) -> Iterator[Suspicion]:
-    """Cells that are filled for one class and missing for another: perhaps filled in after the outcome."""
+    """Find cells that are filled for one class and missing for another: perhaps filled in after the outcome."""
     gaps = data.columns[column_indices[0]].is_missing[: data.n_train]
     vote = ColumnVote.of(gaps.astype(np.int64), 2, labels, votes.prior)
     bits, p = measure_association(vote.counts)
-    filled = vote.counts[:, 0] / np.maximum(vote.counts.sum(axis=1), 1)
+    filled = vote.counts[:, 0] / np.maximum(vote.counts.sum(axis=1), 1)  # (classes,)
     names = tuple(data.columns[j].name for j in column_indices)
 
     def finding() -> Finding:
@@ -126,7 +127,8 @@ def _find_informative_gaps(
 
 
 def _separation_p_value(counts: Array, skill: float) -> float:
-    """The p-value of the bins separating any class from the others with no more than this skill."""
+    """Return the p-value of the hypothesis that no class is separated from the others with more than this skill."""
+    # rest (classes, bins): rows of all other classes; right (classes,): correct one-versus-rest answers
     n, rest = counts.sum(), counts.sum(axis=0) - counts
     right = np.maximum(counts, rest).sum(axis=1)
     base = np.maximum(counts.sum(axis=1), rest.sum(axis=1)) / n
@@ -135,7 +137,7 @@ def _separation_p_value(counts: Array, skill: float) -> float:
 
 
 def _group_columns_by_gaps(data: AuditData) -> Iterator[list[int]]:
-    """Columns with missing cells; those that are missing in the same rows form one group."""
+    """Group the columns with missing cells by the rows in which they are missing."""
     alike: dict[bytes, list[int]] = {}
     for j, column in enumerate(data.columns):
         gaps = column.is_missing[: data.n_train]
@@ -149,7 +151,7 @@ def _format_names(names: tuple[str, ...]) -> str:
 
 
 def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correct: Array) -> Iterator[Suspicion]:
-    """A few columns that do as well as all; columns are added one by one, those that are best alone first."""
+    """Find a few columns that do as well as all, adding columns one by one, the best first."""
     d, n = len(votes.votes), len(all_correct)
     if (
         d < 1 / MAX_SUBSET_SHARE
@@ -158,6 +160,7 @@ def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correc
         return
     alone = [votes.mark_correct_by_column(j).mean() for j in range(d)]
     order = np.argsort(-np.array(alone), kind="stable")
+    # (rows, classes): the columns are added one by one
     joint = np.tile(np.log(np.maximum(votes.prior, 1e-300)), (n, 1))
     scores: list[float] = []
     for j in order[: int(MAX_SUBSET_SHARE * d)]:
@@ -187,7 +190,7 @@ def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correc
 
 
 def _find_constant_column(data: AuditData, column: AuditColumn) -> Iterator[Suspicion]:
-    """A column with one value, or none."""
+    """Find a column with a single value or without any."""
     gaps = column.is_missing[: data.n_train]
     cells = (column.numbers if column.numbers is not None else column.codes_and_values[0])[: data.n_train]
     if not gaps.all() and (gaps.any() or (cells != cells[0]).any()):

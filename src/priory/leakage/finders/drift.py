@@ -1,4 +1,4 @@
-"""Drift: whether naive Bayes, with each row left out, can distinguish training rows from test rows, and by what."""
+"""Find drift: whether leave-one-out naive Bayes can distinguish training rows from test rows, and by which columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity
 from priory.leakage.significance import auc_with_error, measure_association, measure_presence_association
 from priory.leakage.text_scores import log_joint_leave_one_out, mark_correct_documents, sample_documents
 
-MEDIUM_DRIFT_AUC, HIGH_DRIFT_AUC = 0.6, 0.8  # area under the ROC curve of distinguishing the tables
+MEDIUM_DRIFT_AUC, HIGH_DRIFT_AUC = 0.6, 0.8  # of a classifier of train against test
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
@@ -31,9 +31,10 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 def _find_column_drift(data: AuditData, column_indices: list[int]) -> Iterator[Suspicion]:
     side = np.repeat([0, 1], [data.n_train, data.n_test]).astype(np.int32)
     bins = [data.bin_column(data.columns[j]) for j in column_indices]
+    # the "class" of a row is its table: 0 train, 1 test
     votes = BinnedNaiveBayes.of(bins, side, 2)
     tests = [measure_association(vote.counts) for vote in votes.votes]
-    p = np.array([p for _, p in tests])
+    p = np.array([p for _, p in tests])  # (columns,)
 
     def finding() -> Finding:
         order = [
@@ -61,7 +62,7 @@ def _rate_drift(auc: float) -> Severity:
 
 
 def _find_token_drift(data: AuditData, name: str, texts: list[str]) -> Iterator[Suspicion]:
-    """Tokens that are more frequent in one table than in the other."""
+    """Find tokens that are more frequent in one table than in the other."""
     side = np.repeat([0, 1], [data.n_train, data.n_test]).astype(np.int32)
     counted = words.count_tokens(texts, side, 2)
     if not len(counted):

@@ -1,8 +1,8 @@
-"""Duplicate rows: in train and test, or in one table that will be split; and copies with different labels.
+"""Find duplicate rows across train and test or within one table, and copies with different labels.
 
-Copies are counted. Whether there are more of them than chance explains is tested, because rows of a few labels coincide
-by chance. If they do, many more rows agree in all columns but one. So, for the column that explains the copies best,
-the test is whether rows that agree everywhere else also agree there more often than other rows do.
+Copies are counted, and tested against chance, because rows of a few labels coincide by chance. If they do, many more
+rows agree in all columns but one. So the test is, for the column that explains the copies best, whether rows that agree
+in all other columns also agree in this one more often than other rows do.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity
 from priory.leakage.row_hashes import RowHashes
 from priory.leakage.significance import binomial_tail, clopper_pearson_interval
 
-COPY_TEST_FACTOR = 10  # the one test of all copies gets a tenth of the audit's probability of a false alarm
-HIGH_COPY_SHARE = 0.01  # of the rows: fewer copies hardly change the score
-MAX_MAJORITY_COPY_SHARE = 0.1  # of the copies belong to the largest class if the others were oversampled
+COPY_TEST_FACTOR = 10  # the test of copies gets a tenth of the audit's error rate
+HIGH_COPY_SHARE = 0.01  # of the rows; fewer copies hardly change the score
+MAX_MAJORITY_COPY_SHARE = 0.1  # of the copies, if the other classes were oversampled
 LOOSE_MATCH_TEXT = "case, spacing or rounding"
-MAX_COLUMN_AGREEMENT = 0.9  # of the pairs of rows: a column that agrees in more cannot tell copies from chance
-MAX_ROWS_PER_DISTINCT = 5  # more rows for each distinct one: a table of few kinds of rows
-MAX_COLUMNS_TESTED = 64  # for whether chance explains the copies
+MAX_COLUMN_AGREEMENT = 0.9  # of the pairs of rows; columns that agree in more are not informative
+MAX_ROWS_PER_DISTINCT = 5  # with more, coincidences are expected
+MAX_COLUMNS_TESTED = 64  # in the test of copies against chance
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
-    """Copies across both tables and within the training table, oversampled classes, and copies with other labels."""
+    """Find copies across tables and within the training table, oversampled classes, and conflicting labels."""
     if not data.columns and not data.texts:
         return
     exact, loose = RowHashes.of(data, False), RowHashes.of(data, True)
@@ -41,7 +41,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | None) -> Iterator[Suspicion]:
     train = data.n_train
-    same = np.isin(exact[train:], exact[:train])
+    same = np.isin(exact[train:], exact[:train])  # (test rows,)
     alike = np.isin(loose[train:], loose[:train])
     if not alike.any():
         return
@@ -70,14 +70,14 @@ def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | 
 
 
 def rate_copies(share: float, p: float | None) -> Severity:
-    """How severe this share of copies is; ``p`` is the probability that they are chance."""
+    """Return the severity of this share of copies; ``p`` is the p-value against chance."""
     if p is not None and p > FALSE_ALARM_LEVEL:
         return Severity.LOW
     return Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM
 
 
 def format_chance_note(p: float | None) -> str:
-    """What to add where copies may be chance."""
+    """Return a note for copies that may be chance, else ""."""
     return "; this may be chance" if p is not None and p > FALSE_ALARM_LEVEL else ""
 
 
@@ -85,6 +85,7 @@ def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | 
     values, first, back, times = np.unique(loose, return_index=True, return_inverse=True, return_counts=True)
     if len(values) == len(loose):
         return
+    # extra copies: exact ones, exact ones with the same label, and loose ones that are not exact
     copies = len(loose) - len(np.unique(exact))
     agreed = 0
     if data.labels is not None:
@@ -117,7 +118,7 @@ def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | 
 
 
 def _measure_copy_effect(data: AuditData, kept_rows: Array) -> Effect | None:
-    """The leave-one-out accuracy over all rows, and over one row of each set of copies."""
+    """Return the leave-one-out accuracy over all rows, and over one row of each set of copies."""
     if data.votes is None:
         return None
     before = data.votes.mark_correct_rows()
@@ -129,7 +130,8 @@ def _measure_copy_effect(data: AuditData, kept_rows: Array) -> Effect | None:
 def _find_oversampling(
     data: AuditData, labels: Array, copied_rows: Array, first_rows: Array, p: float | None
 ) -> Iterator[Suspicion]:
-    """Copies of all classes but the largest: somebody repeated rows before the split."""
+    """Find oversampling before the split: copies in all classes except the largest."""
+    # class frequencies without copies
     usual = class_frequencies(labels[first_rows], len(data.classes))
     c = int(np.argmax(usual))
     spared = int((labels[copied_rows] == c).sum())
@@ -152,11 +154,12 @@ def _find_oversampling(
 def _find_label_conflicts(
     data: AuditData, labels: Array, inverse: Array, is_copied: Array, p: float | None
 ) -> Iterator[Suspicion]:
-    """Copies with different labels: no model can predict all of them correctly."""
+    """Find copies with different labels, which no model can predict all correctly."""
+    # (cluster, label) pairs with their numbers of rows, sorted by cluster
     cells = np.unique(inverse[is_copied].astype(np.int64) * len(data.classes) + labels[is_copied], return_counts=True)
     owner, times = cells[0] // len(data.classes), cells[1]
     clusters, starts, labels_of = np.unique(owner, return_index=True, return_counts=True)
-    torn = clusters[labels_of > 1]
+    torn = clusters[labels_of > 1]  # clusters with several labels
     if not len(torn):
         return
     lost = int(times.sum() - np.maximum.reduceat(times, starts).sum())
@@ -179,9 +182,9 @@ def _find_label_conflicts(
 
 
 def coincidence_p_value(hashes: RowHashes) -> float:
-    """The probability of this number of copies by chance, by the column that explains them best; 1 for one column.
+    """Return the p-value of this number of copies, by the column that explains them best; 1 if there is one column.
 
-    Columns in which nearly all rows agree are not used: they show nothing.
+    Columns in which nearly all rows agree are not used, because they are not informative.
     """
     equal_pairs, n = count_equal_pairs(hashes.rows), len(hashes.rows)
     if not equal_pairs or len(hashes.columns) < 2 or MAX_ROWS_PER_DISTINCT * len(np.unique(hashes.rows)) < n:
@@ -196,7 +199,7 @@ def coincidence_p_value(hashes: RowHashes) -> float:
 
 
 def _column_coincidence(rest: Array, column: Array, n_equal_pairs: float, agreement_rate: float) -> tuple[float, float]:
-    """For one column: the number of copies expected by chance, and the probability of the number found.
+    """Return the number of copies expected by chance from one column, and the p-value of the number found.
 
     ``rest`` are the hashes of the rows without this column. How often rows agree in the column by chance is estimated
     from rows that agree with another row in all other columns, paired with rows with which they do not.
@@ -204,17 +207,17 @@ def _column_coincidence(rest: Array, column: Array, n_equal_pairs: float, agreem
     _, back, times = np.unique(rest, return_inverse=True, return_counts=True)
     twins = times[back] > 1
     near, rows = count_equal_pairs(rest), int(twins.sum())
-    across = rows * (rows - 1) / 2 - near
+    across = rows * (rows - 1) / 2 - near  # pairs that differ in some other column
     agree = min(
         max(agreement_rate, (count_equal_pairs(column[twins]) - n_equal_pairs + agreement_rate) / (across + 1)), 1.0
     )
     if agree == 1.0:
         return n_equal_pairs, 1.0
-    trials = min(near, rows / 2)  # pairs of one cluster are not independent
+    trials = min(near, rows / 2)  # the pairs of one cluster are not independent
     return (near - n_equal_pairs) * agree / (1 - agree), binomial_tail(n_equal_pairs / near * trials, trials, agree)
 
 
 def count_equal_pairs(hashes: Array) -> float:
-    """The number of pairs of rows that are equal."""
+    """Return the number of pairs of equal rows."""
     _, times = np.unique(hashes, return_counts=True)
     return float((times * (times - 1.0)).sum() / 2)

@@ -1,4 +1,4 @@
-"""Groups in both tables, such as a patient with one scan in train and one in test.
+"""Find groups that are in both tables, such as a patient with one scan in train and one in test.
 
 If no groups are given, columns that look like groups are suggested: labels or whole numbers with several rows for a
 value, where rows with the same value are more similar than other rows.
@@ -14,7 +14,7 @@ from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.leakage.findings import Finding, Severity, Suspicion
 from priory.leakage.significance import clopper_pearson_interval, mcnemar_p_value
 
-MIN_GROUPS = 20  # distinct values of a column that may be groups
+MIN_GROUPS = 20  # minimum number of distinct values of a group column
 MIN_ROWS_PER_GROUP = 1.1
 
 
@@ -30,7 +30,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def _find_shared_groups(data: AuditData, column: AuditColumn, p: float | None) -> Iterator[Suspicion]:
-    """Rows whose group is also in the other table or, with one table, has more than one row."""
+    """Find rows whose group is also in the other table or, with one table, has more than one row."""
     codes, values = column.codes_and_values
     train, test = codes[: data.n_train], codes[data.n_train :]
     if data.n_test:
@@ -77,16 +77,17 @@ def _may_be_groups(column: AuditColumn, n_train: int) -> bool:
 
 
 def group_similarity_p_value(data: AuditData, j: int) -> float | None:
-    """The p-value of rows with the same value being no more similar in the other columns than other rows.
+    """Return the p-value of the hypothesis that rows with the same value are no more similar than other rows.
 
     One row of each value is compared with another row of its value and with a row of the next value, so that a
-    measurement, whose neighbouring values are similar too, is not taken for a group. By chance, either is as likely to
-    be the more similar one.
+    measurement, whose neighbouring values are similar too, is not taken for a group. Under the hypothesis both are
+    equally likely to be the more similar one.
     """
     codes = data.columns[j].codes_and_values[0][: data.n_train]
     shuffled = np.random.default_rng(0).permutation(np.flatnonzero(codes >= 0))
     order = shuffled[np.argsort(codes[shuffled], kind="stable")]
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    # (values,): starts of the runs of equal values in `order`, and whether a run has two or more rows
     several = np.diff(starts, append=len(order)) > 1
     first, twin, stranger = order[starts[several]], order[starts[several] + 1], order[np.roll(starts, -1)[several]]
     others = [data.bin_column(c)[0] for k, c in enumerate(data.columns) if k != j]
@@ -94,5 +95,6 @@ def group_similarity_p_value(data: AuditData, j: int) -> float | None:
         others.append(data.class_codes)
     if not len(first) or not others:
         return None
+    # (values,): the number of other columns in which the pair agrees
     near, far = (np.sum([(cells[first] == cells[other]) for cells in others], axis=0) for other in (twin, stranger))
     return mcnemar_p_value(near > far, far > near)

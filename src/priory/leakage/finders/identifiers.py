@@ -1,4 +1,4 @@
-"""Columns that identify rows instead of describing them (row numbers, sorted ids, keys), and rows sorted by class."""
+"""Find columns that identify rows (row numbers, sorted ids, keys), and rows that are sorted by class."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from priory.leakage.column_votes import bin_cells, count_class_bins
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 from priory.leakage.significance import measure_association
 
-MIN_ROWS_FOR_IDENTIFIER = 20  # with fewer rows, distinct values show nothing
-MIN_DISTINCT_SHARE = 0.9  # of the values of an identifier are distinct
+MIN_ROWS_FOR_IDENTIFIER = 20  # with fewer rows, distinct values are no evidence
+MIN_DISTINCT_SHARE = 0.9  # minimum share of distinct values of an identifier
 IDENTIFIER_NAME_PATTERN = re.compile(
     r"(?:^|[_\W])(?:id|ids|uuid|guid|key|index|idx|rownum|row)$|[a-z](?:Id|ID)$|^unnamed", re.IGNORECASE
 )
 
 
 def explain_identifier(column: AuditColumn, n_train: int) -> str | None:
-    """Why a column looks like an identifier; None if it does not."""
+    """Return why a column looks like an identifier, or None if it does not."""
     present = ~column.is_missing
     rows = int(present.sum())
     if rows < MIN_ROWS_FOR_IDENTIFIER or not column.is_discrete:
@@ -31,6 +31,7 @@ def explain_identifier(column: AuditColumn, n_train: int) -> str | None:
         return None
     if column.numbers is None:
         return "nearly every row has a label of its own"
+    # row numbers have equal steps, sorted ids steps of one sign
     steps = np.diff(column.numbers[:n_train][present[:n_train]])
     if len(steps) and ((steps > 0).all() or (steps < 0).all()):
         return "it numbers the rows" if np.unique(steps).size == 1 else "it is sorted like the rows"
@@ -80,7 +81,7 @@ def _find_identifier(data: AuditData, j: int, column: AuditColumn, reason: str) 
 
 
 def _find_sorted_classes(data: AuditData, labels: Array) -> Iterator[Suspicion]:
-    """Classes that come in blocks, so that the position of a row predicts its label."""
+    """Find rows sorted by class, so that the position of a row predicts its label."""
     places, size = bin_cells(np.arange(len(labels), dtype=float), len(labels))
     bits, p = measure_association(count_class_bins(places, size, labels, len(data.classes)))
     yield Suspicion(

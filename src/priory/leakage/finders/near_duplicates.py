@@ -1,4 +1,4 @@
-"""Texts that are nearly the same: in both tables, or in one table, perhaps with different labels."""
+"""Find near-duplicate texts across tables or within one table, perhaps with different labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from priory.leakage.significance import clopper_pearson_interval
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
-    """Near-duplicates; exact duplicates are left to the finder of duplicates."""
+    """Find near-duplicates; exact duplicates are found by `duplicates`."""
     for name, texts in data.texts.items():
         distinct, back = _take_distinct_texts(texts)
         cluster = cluster_texts(distinct)[back]
@@ -26,7 +26,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def _take_distinct_texts(texts: list[str]) -> tuple[list[str], Array]:
-    """The distinct texts, and the position of each text among them."""
+    """Return the distinct texts, and the index of each text among them."""
     number: dict[int, int] = {}
     back = np.array([number.setdefault(hash(keep_alphanumerics(text)), len(number)) for text in texts])
     _, first = np.unique(back, return_index=True)
@@ -35,6 +35,7 @@ def _take_distinct_texts(texts: list[str]) -> tuple[list[str], Array]:
 
 def _find_near_copies_across(data: AuditData, name: str, cluster: Array, inverse: Array) -> Iterator[Suspicion]:
     train = data.n_train
+    # in the same cluster as a training text, but not an exact copy
     near = np.isin(cluster[train:], cluster[:train]) & ~np.isin(inverse[train:], inverse[:train])
     if not near.any():
         return
@@ -65,12 +66,13 @@ def _format_text_pair(data: AuditData, name: str, cluster: Array, row: int, rows
 
 def _find_near_copies_within(data: AuditData, name: str, cluster: Array, inverse: Array) -> Iterator[Suspicion]:
     kept, first = np.unique(cluster, return_index=True)
-    extra = np.setdiff1d(np.unique(inverse, return_index=True)[1], first)  # first of its kind, not of its cluster
+    extra = np.setdiff1d(np.unique(inverse, return_index=True)[1], first)  # not the first of a cluster
     if not len(extra):
         return
     share = len(extra) / data.n_train
     torn, where = 0, np.zeros(0, dtype=np.int64)
     if data.labels is not None:
+        # distinct (cluster, label) pairs; a cluster with several has conflicting labels
         of = np.unique(cluster.astype(np.int64) * len(data.classes) + data.labels)
         mixed_up = kept[np.bincount(np.searchsorted(kept, of // len(data.classes))) > 1]
         where = np.flatnonzero(np.isin(cluster, mixed_up))

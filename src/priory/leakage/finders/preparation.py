@@ -1,7 +1,7 @@
-"""Preparation leakage: whether anything that a pipeline has fitted depends on the test rows.
+"""Find preparation leakage: pipeline steps that were fitted to the test rows.
 
-Each step is fitted again twice, to the training rows and to both tables. Whatever the given step has in common with the
-second fit but not with the first comes from the test rows: a vocabulary, a mean, a maximum, a choice of columns.
+Each step is fitted again twice, to the training rows and to both tables. A fitted attribute that agrees with the second
+fit but not with the first depends on the test rows: a vocabulary, a mean, a maximum, a choice of columns.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _build_finding(name: str, leaked: dict[str, str]) -> Finding:
 
 
 def _take_features(data: AuditData, side: int) -> object:
-    """The training (0) or test (1) table, with the columns that the pipeline was fitted on."""
+    """Return the training (0) or test (1) table, with the columns that the pipeline was fitted on."""
     table = data.raw_features[side]
     names = getattr(data.pipeline, "feature_names_in_", None)
     frame = nw.from_native(table, eager_only=True, pass_through=True)
@@ -63,7 +63,7 @@ def _take_features(data: AuditData, side: int) -> object:
 
 
 def _decode_target(data: AuditData) -> Array | None:
-    """The target as it was given; only that of the training rows if the test table has none."""
+    """Return the target values, of the training rows only if the test table has no target."""
     if data.target is None:
         return None
     codes, values = data.target.codes_and_values
@@ -71,7 +71,7 @@ def _decode_target(data: AuditData) -> Array | None:
 
 
 def _list_steps(pipeline: BaseEstimator) -> Iterator[tuple[str, Any]]:
-    """The steps of a pipeline in order; a single transformer is its own step."""
+    """Yield the steps of a pipeline in order; a single transformer is its own step."""
     for name, step in getattr(pipeline, "steps", [(type(pipeline).__name__, pipeline)]):
         if step is not None and step != "passthrough":
             yield name, step
@@ -80,7 +80,8 @@ def _list_steps(pipeline: BaseEstimator) -> Iterator[tuple[str, Any]]:
 def _find_leaked_attributes(
     step: BaseEstimator, train: object, test: object, labels: Array | None, n_train: int
 ) -> dict[str, str]:
-    """The fitted attributes of the step that only both tables together explain, and why."""
+    """Return the fitted attributes of the step that depend on the test table, each with a reason."""
+    # refit to the training rows alone, and to both tables
     from_train = collect_fitted_attributes(clone(step).fit(train, None if labels is None else labels[:n_train]))
     all_labels = labels if labels is not None and len(labels) > n_train else None
     can_fit_both = all_labels is not None or not get_tags(step).target_tags.required
@@ -97,7 +98,7 @@ def _find_leaked_attributes(
 
 
 def stack_tables(train: Any, test: Any) -> object:
-    """Two tables of the same kind as one."""
+    """Concatenate two tables of the same type."""
     frame = nw.from_native(train, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         joined: object = nw.concat([frame, nw.from_native(test, eager_only=True)]).to_native()
@@ -110,7 +111,7 @@ def stack_tables(train: Any, test: Any) -> object:
 
 
 def collect_fitted_attributes(estimator: BaseEstimator, path: str = "") -> dict[str, object]:
-    """The fitted attributes of an estimator and of those inside it, by their path."""
+    """Return the fitted attributes of an estimator and of nested estimators, by path."""
     found: dict[str, object] = {}
     for name, value in vars(estimator).items():
         if name.endswith("_") and not name.startswith("_"):
@@ -119,7 +120,7 @@ def collect_fitted_attributes(estimator: BaseEstimator, path: str = "") -> dict[
 
 
 def _walk_fitted_values(value: object, path: str) -> Iterator[tuple[str, object]]:
-    """A fitted value with its path, or those of the estimators inside of it."""
+    """Yield a fitted value with its path, or the fitted values of the estimators inside of it."""
     if isinstance(value, BaseEstimator):
         yield from collect_fitted_attributes(value, f"{path}.").items()
     elif isinstance(value, list | tuple) and any(isinstance(v, BaseEstimator | list | tuple) for v in value):
@@ -131,7 +132,7 @@ def _walk_fitted_values(value: object, path: str) -> Iterator[tuple[str, object]
 
 
 def is_same_fitted_value(a: object, b: object) -> bool:
-    """Whether two fitted attributes are equal up to rounding; of mappings only the keys are compared."""
+    """Whether two fitted attributes are equal up to rounding; mappings are compared by their keys only."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys()
     try:
@@ -148,7 +149,7 @@ def is_same_fitted_value(a: object, b: object) -> bool:
 
 
 def _format_extra_entries(value: object, train_value: object) -> str:
-    """The entries of a vocabulary that the training rows do not have, in words; empty if there are none."""
+    """Describe the entries of a vocabulary that no training row has, or return ""."""
     if not isinstance(value, Mapping) or not isinstance(train_value, Mapping):
         return ""
     extra = [str(key) for key in value if key not in train_value]

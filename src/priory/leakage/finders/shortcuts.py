@@ -1,4 +1,4 @@
-"""Shortcuts: columns that predict the label in the training table but not in the test table.
+"""Find shortcuts: columns that predict the label in the training table but not in the test table.
 
 Example: at hospital I the suspected patients are sent to the better scanner, so the scanner predicts the diagnosis; at
 hospital II it does not. The predictions of such a column are worse in the test table than in the training table, where
@@ -17,7 +17,7 @@ from priory.leakage.audit_tables import AuditData
 from priory.leakage.column_votes import BinnedNaiveBayes
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 
-HIGH_ACCURACY_DROP = 0.1  # from the training table to the test table
+HIGH_ACCURACY_DROP = 0.1  # drop in accuracy from train to test
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
@@ -29,15 +29,17 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def _find_accuracy_drop(data: AuditData, votes: BinnedNaiveBayes, j: int, truth: Array) -> Iterator[Suspicion]:
-    """A drop in the accuracy of one column, measured class by class: the classes may have other frequencies in test."""
+    """Find a drop in the accuracy of one column, by class, as class frequencies may differ between the tables."""
     name, known = data.columns[j].name, truth >= 0
     vote, classes = votes.votes[j], len(data.classes)
     there = (vote.predict_classes(vote.counts)[vote.codes[data.n_train :]] == truth)[known]
+    # (classes,): rows in train and test, and correct answers in each
     n, m = (np.bincount(group, minlength=classes) for group in (votes.class_codes, truth[known]))
     right = np.bincount(votes.class_codes, vote.mark_correct_out_of_fold(votes.class_codes), classes)
     right_there = np.bincount(truth[known], there, classes)
     both = (n > 0) & (m > 0)
     n, m, right, right_there = n[both], m[both], right[both], right_there[both]
+    # a pooled two-proportion test for each class, weighted by the class frequencies of the test table
     drop, share = right / n - right_there / m, (right + right_there) / (n + m)
     weight = m / m.sum()
     lost = float((weight * drop).sum())

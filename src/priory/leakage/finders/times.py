@@ -1,4 +1,4 @@
-"""Time leakage: training rows that are later than test rows, and a target that changes with time.
+"""Find time leakage: training rows that are later than test rows, and a target that changes with time.
 
 If no time is given, columns of dates are examined, and findings about them have low severity.
 """
@@ -29,7 +29,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 
 def encode_times(time: AuditColumn) -> Array:
-    """Numbers in the order of time; labels such as 2021-03-04 are sorted as text."""
+    """Return numbers in the order of time, (rows,); labels such as 2021-03-04 are sorted as text."""
     if time.numbers is not None:
         return time.numbers
     codes = time.codes_and_values[0].astype(float)
@@ -41,7 +41,7 @@ def _find_later_rows(data: AuditData, time: AuditColumn, time_values: Array) -> 
     if np.isnan(test).all() or np.isnan(train).all():
         return
     begin = np.nanmin(test)
-    late = train > begin
+    late = train > begin  # (training rows,); NaN is not late
     if not late.any():
         return
     rows = np.flatnonzero(late)

@@ -1,1 +1,1 @@
-"""The page: models in the browser, for people who teach them. Templates, one style sheet, one script and htmx."""
+"""Web pages of the service: templates, a style sheet, a script and htmx."""

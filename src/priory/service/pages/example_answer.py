@@ -1,4 +1,4 @@
-"""The answer to one text or row with its ledger, and what a change of the model did to it."""
+"""The prediction for one example with its ledger, and how a change of the model affected it."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ MIN_CHANGE_DECIBANS = 0.05
 
 @dataclass(frozen=True)
 class EvidenceLine:
-    """One entry of a ledger: its weight in decibans, and its share of the strongest."""
+    """One entry of a ledger: its weight in decibans, and the length of its bar relative to the longest."""
 
     name: str
     value: str
     decibans: float
-    share: float
+    share: float  # from 0 to 1
 
 
 @dataclass(frozen=True)
 class ExampleAnswer:
-    """What a model says about one text or row."""
+    """The prediction for one text or row, ready to be displayed."""
 
     version: int
     label: str
-    against: str
+    against: str  # the second most probable class
     probabilities: tuple[tuple[str, float], ...]  # the most probable first
     lines: tuple[EvidenceLine, ...]
     n_more: int
@@ -45,7 +45,7 @@ class ExampleAnswer:
 
 @dataclass(frozen=True)
 class ChangedLine:
-    """A number before and after the model has changed; None where it did not exist."""
+    """A number before and after a change of the model; None if it did not exist."""
 
     name: str
     before: float | None
@@ -63,6 +63,7 @@ def answer_example(model: ServedModel, row: str | Row) -> ExampleAnswer:
     ranked, probabilities = ledger.ranked(), ledger.probabilities()
     names = [str(label) for label in ledger.classes]
     prior, *weights = (weight * DECIBANS_PER_NAT for weight in ledger.weights())
+    # the strongest evidence first, for or against
     order = sorted(range(len(weights)), key=lambda place: -abs(weights[place]))
     shown = order[:MAX_LINES_SHOWN]
     widest = find_widest([prior, *(weights[place] for place in shown)])
@@ -79,20 +80,20 @@ def answer_example(model: ServedModel, row: str | Row) -> ExampleAnswer:
         len(order) - len(shown),
         sum(weights[place] for place in order[MAX_LINES_SHOWN:]),
         ledger.log_odds() * DECIBANS_PER_NAT,
-        None if ledger.text is None else Markup(ledger.marked(max_characters=MAX_TEXT_SHOWN)),  # it is escaped
+        None if ledger.text is None else Markup(ledger.marked(max_characters=MAX_TEXT_SHOWN)),  # escaped
         ledger.corrections,
     )
 
 
 def compare_probabilities(before: ServedModel, after: ServedModel, row: str | Row) -> list[ChangedLine]:
-    """The probability of each class by the model before a change and after it, the most probable first."""
+    """Return the probability of each class before and after a change, most probable first."""
     old, new = (_read_probabilities(model, row) for model in (before, after))
     names = sorted({*old, *new}, key=lambda name: -new.get(name, 0.0))
     return [ChangedLine(name, old.get(name), new.get(name)) for name in names]
 
 
 def compare_evidence(before: ServedModel, after: ServedModel, row: str | Row, label: RowLabel) -> list[ChangedLine]:
-    """What changed most in the ledger for a class: decibans by the model before a change and after it."""
+    """Return the ledger entries that changed most, in decibans for a class."""
     old, new = (_read_weights(model, row, label) for model in (before, after))
     lines = [ChangedLine(name, old.get(name), new.get(name)) for name in dict.fromkeys([*new, *old])]
     changed = [line for line in lines if _measure_change(line) >= MIN_CHANGE_DECIBANS]

@@ -1,4 +1,4 @@
-"""The rows that a model has learned through the service, as its journal has them."""
+"""The rows that a model has learned through the service, read from the journal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from priory.service.rows import Row, RowBatch, RowLabel, contains_phrase, decode
 from priory.service.served_model import ServedModel
 
 EVENTS_PER_READ = 500
-LATEST_EVENT = 2**53
+LATEST_EVENT = 2**53  # larger than any event number, and exact in JavaScript
 
 
 @dataclass(frozen=True)
 class LearnedRow:
-    """A row with its label and the event that learned it; ``digest`` is the hash that finds it again."""
+    """A row with its label and its learn event; ``digest`` is the hash that identifies it."""
 
     event: int
     row: str | Row
@@ -26,9 +26,10 @@ class LearnedRow:
 
 
 def iterate_learned_rows(store: ModelStore, model: ServedModel) -> Iterator[LearnedRow]:
-    """The rows that the journal has, the latest first: those that count, and those whose learning was undone."""
+    """Yield the rows of the journal, latest first, including those whose event was undone."""
     before = LATEST_EVENT
     while True:
+        # in pages, so that the lock is held only briefly
         with store.reader_lock:
             events = store.reader.read_events(model.entry.number, before, EVENTS_PER_READ, newest_first=True)
         for event in events:
@@ -42,15 +43,16 @@ def iterate_learned_rows(store: ModelStore, model: ServedModel) -> Iterator[Lear
 
 
 def read_latest_rows(store: ModelStore, model: ServedModel, max_rows: int) -> RowBatch:
-    """The rows that were learned last and still count, as one batch."""
+    """Return the latest rows that were not undone, as one batch."""
     rows = (row for row in iterate_learned_rows(store, model) if not row.is_undone)
     return join_learned_rows(model, islice(rows, max_rows))
 
 
 def search_learned_rows(store: ModelStore, model: ServedModel, phrase: str, max_rows: int) -> list[LearnedRow]:
-    """The rows in which a phrase occurs, or in whose label it does, the latest first; equal rows once."""
+    """Return distinct rows that contain a phrase in a cell or in the label, latest first."""
     found: dict[str, LearnedRow] = {}
     for row in iterate_learned_rows(store, model):
+        # show a learned occurrence rather than an undone one
         if contains_phrase(row.row, row.label, phrase) and (row.digest not in found or found[row.digest].is_undone):
             found[row.digest] = row
         if len(found) == max_rows:
@@ -59,7 +61,7 @@ def search_learned_rows(store: ModelStore, model: ServedModel, phrase: str, max_
 
 
 def find_learned_rows(store: ModelStore, model: ServedModel, digests: Iterable[str]) -> list[LearnedRow]:
-    """The rows with these hashes, every time that they were learned, undone or not."""
+    """Return every occurrence of the rows with these hashes, undone or not."""
     wanted = set(digests)
     return [row for row in iterate_learned_rows(store, model) if row.digest in wanted]
 

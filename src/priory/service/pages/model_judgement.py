@@ -1,4 +1,4 @@
-"""What a model is worth: scores of rows that it had not learned, two figures, and the evidence that counts most."""
+"""Evaluation of a model for its overview page: scores, two figures, and the strongest evidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_JUDGED_CLASSES = 12  # shown
 
 @dataclass(frozen=True)
 class ScoreLine:
-    """One score with its interval, and that of the base rate if it has one."""
+    """One score with its interval, and the base rate if there is one."""
 
     title: str
     value: str
@@ -36,7 +36,7 @@ class ScoreLine:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The scores of a model at one version; without them, the reason."""
+    """The scores of a model at one version, or the reason why there are none."""
 
     version: int
     problem: str = ""
@@ -49,7 +49,7 @@ class Judgement:
 
 
 def judge_model(store: ModelStore, model: ServedModel) -> Judgement:
-    """Judge the rows that a model keeps, each by a model that has not learned it."""
+    """Evaluate a model by cross-validation on the rows that it keeps."""
     evidence = _find_evidence(store, model)
     try:
         scores = model.estimator.evaluate()
@@ -81,7 +81,7 @@ def _list_scores(scores: Scores) -> list[ScoreLine]:
 def _find_evidence(store: ModelStore, model: ServedModel) -> tuple[tuple[str, list[ClassEvidence]], ...]:
     rows = read_latest_rows(store, model, MAX_EVIDENCE_ROWS)
     if not len(rows) and model.entry.kind == "table":
-        return ()  # it began as a file, and the journal has no rows to show
+        return ()  # the model began as a file, so the journal has no rows
     labels = np.array(rows.labels, dtype=object)
     table = convert_to_input(rows, model.estimator)
     try:

@@ -1,4 +1,4 @@
-"""The pages about models: the list, uploads, the overview with its scores, the audit, the history."""
+"""Pages about models: list, uploads, overview with scores, audit, history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def show_models(call: PageCall) -> Response:
 
 
 async def start_training(call: PageCall) -> Response:
-    """Take a file as the body of the request, and learn it in the background."""
+    """Read a file from the body of the request, and learn it in the background."""
     query = call.query
     name, file_name = query.get("model", "").strip(), query.get("file", "")[:200]
     if MODEL_NAME_PATTERN.fullmatch(name) is None:
@@ -48,7 +48,7 @@ async def start_training(call: PageCall) -> Response:
     job = TrainingJob(name, call.identity.name, file_name, target, label)
     call.state.add_job(job)
     task = asyncio.create_task(call.run(run_training_job, call.service, job, body))
-    call.state.tasks.add(task)
+    call.state.tasks.add(task)  # asyncio itself keeps only a weak reference
     task.add_done_callback(call.state.tasks.discard)
     return call.render("training.html", job=job)
 
@@ -87,17 +87,18 @@ async def show_model(call: PageCall) -> Response:
 
 
 async def show_scores(call: PageCall) -> Response:
-    """The part of the overview that takes a while: it is computed once for each version of the model."""
+    """Show the slow part of the overview, which is computed once for each version of the model."""
     model, known = call.model, call.state.judgements
     key = model.entry.number, model.version
     if key not in known:
         model.check_fitted()
         for other in [other for other in known if other[0] == key[0]]:
-            del known[other]  # it may show what was forgotten since
+            del known[other]  # it may show rows that were forgotten since
         known[key] = asyncio.create_task(call.run(judge_model, call.service.store, model))
         while len(known) > MAX_JUDGEMENTS:
             known.popitem(last=False)
     try:
+        # other requests may wait for the same task
         judgement: Judgement = await asyncio.shield(known[key])
     except Exception:
         known.pop(key, None)
@@ -120,7 +121,7 @@ async def show_audit(call: PageCall) -> Response:
 
 
 async def run_audit(call: PageCall) -> Response:
-    """Look for leakage in the rows that were learned last."""
+    """Search the latest rows for leakage."""
     model, store = call.model, call.service.store
 
     def look() -> tuple[int, Any]:
@@ -166,7 +167,7 @@ async def _render_history(call: PageCall, template: str, done: str = "") -> Resp
 
 
 def _preview_rows(event: Event) -> list[tuple[str, str]]:
-    """The first rows of an event as text, with their labels."""
+    """Return the first rows of an event as text, with their labels."""
     if event.body is None:
         return []
     batch = decode_row_batch(event.body)
@@ -175,7 +176,7 @@ def _preview_rows(event: Event) -> list[tuple[str, str]]:
 
 
 def format_row(row: object) -> str:
-    """A row in one line.
+    """Format a row in one line.
 
     >>> format_row({"age": 4, "town": None})
     'age 4'
@@ -192,10 +193,10 @@ async def undo_from_history(call: PageCall) -> Response:
 
 
 async def forget_from_history(call: PageCall) -> Response:
-    """Forget and erase all rows of one learning."""
+    """Forget and erase all rows of one learn event."""
     number = (await call.read_form()).read_number("id")
     answer = await call.service.change(ForgetRequest(call.name, call.identity.name, target=number))
-    call.state.queues.pop(call.model.entry.number, None)  # it may still hold the rows
+    call.state.queues.pop(call.model.entry.number, None)  # it may still contain the rows
     return await _render_history(
         call, "events.html", f"Forgotten: {format_count(answer.rows, 'row')} of change {number}."
     )

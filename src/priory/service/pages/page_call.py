@@ -1,4 +1,4 @@
-"""A request to the page: who sends it, the fields of its form, and the page state that lives as long as the service."""
+"""A request to a web page: its sender, its form fields, and the page state, which lives as long as the service."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ if TYPE_CHECKING:
     from priory.service.pages.model_judgement import Judgement
 
 MAX_FORM_FIELDS = 5000
-MAX_JUDGEMENTS = 16  # that are kept
+MAX_JUDGEMENTS = 16  # kept in memory
 MAX_TRAINING_JOBS = 64
 CELL_PREFIX = "cell:"
 
 
 @dataclass
 class PageState:
-    """What the page remembers while the service runs: nothing of it needs to survive."""
+    """State of the web pages in memory; it is lost when the service stops."""
 
-    queues: dict[int, LabelQueue] = field(default_factory=dict)  # by the number of the model
+    queues: dict[int, LabelQueue] = field(default_factory=dict)  # by model number
+    # by (model number, version); a task, so that several requests wait for one evaluation
     judgements: OrderedDict[tuple[int, int], asyncio.Task[Judgement]] = field(default_factory=OrderedDict)
-    jobs: OrderedDict[str, TrainingJob] = field(default_factory=OrderedDict)
+    jobs: OrderedDict[str, TrainingJob] = field(default_factory=OrderedDict)  # by job id, oldest first
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def add_job(self, job: TrainingJob) -> None:
@@ -49,7 +50,7 @@ class PageState:
 
 
 class FormFields:
-    """The fields of a form; those that are not there are empty."""
+    """The fields of a form; absent fields are empty."""
 
     def __init__(self, body: bytes) -> None:
         try:
@@ -71,7 +72,7 @@ class FormFields:
 
 
 class PageCall(Call):
-    """A request to the page."""
+    """A request to a web page."""
 
     def __init__(self, service: Service, request: Request, identity: Identity, state: PageState) -> None:
         super().__init__(service, request, identity)
@@ -83,7 +84,7 @@ class PageCall(Call):
 
     @property
     def queue(self) -> LabelQueue:
-        """The rows that wait for a label of this model; those of deleted models are dropped."""
+        """The label queue of this model; queues of deleted models are dropped."""
         numbers = {model.entry.number for model in self.service.store.models.values()}
         queues = self.state.queues
         for number in queues.keys() - numbers:
@@ -94,11 +95,11 @@ class PageCall(Call):
         return FormFields(await self.request.body())
 
     async def run(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
-        """Run something that takes long in a thread."""
+        """Run a slow function in a thread."""
         return await self.service.run_slowly(function, *arguments)
 
     def render(self, template: str, **values: object) -> Response:
-        """A page, or the part of one that was asked for."""
+        """Render a page, or a part of one."""
         shared: dict[str, object] = {
             "identity": self.identity,
             "has_tokens": self.service.settings.tokens.is_required,
@@ -107,7 +108,7 @@ class PageCall(Call):
         return make_page_response(render_template(template, shared | values))
 
     def read_example(self, form: FormFields) -> str | Row:
-        """The text or the row that was typed, of the kind that the model takes."""
+        """Return the text or row of a form, depending on the kind of the model."""
         model = self.model
         if model.entry.kind == "text":
             text = form.get("text")
@@ -121,10 +122,11 @@ class PageCall(Call):
         return row
 
     def read_class(self, form: FormFields) -> RowLabel:
-        """The label that was chosen, as the model knows it, or a new one."""
+        """Return the chosen label with its type in the model, or a new label."""
         given = form.get("label")
         if not given.strip():
             raise DataError("choose a class, or name a new one")
+        # forms have strings only, but labels may be numbers
         known = {str(label): label for label in list_classes(self.model)}
         return known.get(given, given.strip())
 
@@ -137,7 +139,7 @@ def list_classes(model: ServedModel) -> list[RowLabel]:
 
 
 def read_cell(given: str, name: str, kind: str) -> str | int | float | None:
-    """A cell as it was typed; an empty one is missing.
+    """Parse a typed cell; an empty one is missing.
 
     >>> read_cell("4", "age", "number"), read_cell("4.5", "age", "number"), read_cell(" ", "town", "label")
     (4, 4.5, None)

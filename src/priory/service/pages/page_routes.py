@@ -1,4 +1,4 @@
-"""The addresses of the page, and what every one of them checks: who asks, and that our own page asks."""
+"""Routes of the web pages, with authentication and protection against cross-site requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from priory.errors import PrioryError, ServiceError
-from priory.service.pages import model_pages, playground, teaching_pages
+from priory.service.pages import model_pages, teaching_pages
 from priory.service.pages.page_call import FormFields, PageCall, PageState
 from priory.service.pages.rendering import (
     STATIC_SECONDS,
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 PageHandler = Callable[[PageCall], Awaitable[Response]]
 TOKEN_COOKIE = "priory_token"
-COOKIE_SECONDS = 30 * 24 * 3600
+COOKIE_SECONDS = 30 * 24 * 3600  # 30 days
 MAX_SIGN_IN_BYTES = 4096
 MODEL_PAGE = "/models/{name}"
 
 
 @dataclass(frozen=True)
 class PageRoute:
-    """One address of the page: the method, the path, and who may use it."""
+    """One route of the web pages: method, path and required scope."""
 
     method: str
     path: str
@@ -72,15 +72,12 @@ PAGE_ROUTES = (
     PageRoute("GET", f"{MODEL_PAGE}/history", model_pages.show_history),
     PageRoute("POST", f"{MODEL_PAGE}/history/undo", model_pages.undo_from_history, "learn"),
     PageRoute("POST", f"{MODEL_PAGE}/history/forget", model_pages.forget_from_history, "learn"),
-    PageRoute("GET", "/play", playground.show_play),
-    PageRoute("GET", "/play/candy", playground.show_candy),
-    PageRoute("GET", "/play/coin", playground.show_coin),
-    PageRoute("GET", "/play/tennis", playground.show_tennis),
+    PageRoute("GET", "/play", teaching_pages.show_play),
 )
 
 
 def make_page_routes(service: Service) -> list[Route]:
-    """All addresses of the page, for ``make_application``."""
+    """Return all routes of the web pages, for ``make_application``."""
     state = PageState()
     routes = [
         Route(route.path, _make_page_endpoint(service, state, route), methods=[route.method]) for route in PAGE_ROUTES
@@ -113,13 +110,13 @@ def _make_page_endpoint(
 
 
 def _check_is_own_request(request: Request) -> None:
-    """Changes must come from our own page: a form of another site cannot set this header."""
+    """Raise 403 for changes that do not come from our own pages: forms of other sites cannot set this header."""
     if request.method == "POST" and request.headers.get("hx-request") != "true":
         raise ServiceError(403, "requests from pages of other sites are refused")
 
 
 def _identify_visitor(service: Service, request: Request) -> Identity:
-    """Who looks at the page: the token of the cookie says it, where tokens are required."""
+    """Return the visitor, identified by the token in the cookie if tokens are required."""
     tokens = service.settings.tokens
     if not tokens.is_required:
         return LOCAL_USER
@@ -127,7 +124,7 @@ def _identify_visitor(service: Service, request: Request) -> Identity:
 
 
 def _answer_failure(service: Service, request: Request, identity: Identity | None, error: Exception) -> Response:
-    """The message of an error as part of the page; those who are not known are asked for their token."""
+    """Show an error in the page, or redirect an unknown visitor to the sign-in page."""
     status = find_status(error)
     is_part = request.headers.get("hx-request") == "true"
     if status == 401:
@@ -164,6 +161,7 @@ def _make_sign_in_endpoint(service: Service) -> Callable[[Request], Awaitable[Re
         except ServiceError as error:
             message = "this token is not known" if error.status == 401 else str(error)
             return make_page_response(render_template("error_part.html", values | {"message": message}), error.status)
+        # htmx follows this header
         response = Response(status_code=204, headers={"HX-Redirect": "/"})
         response.set_cookie(
             TOKEN_COOKIE,
@@ -179,7 +177,7 @@ def _make_sign_in_endpoint(service: Service) -> Callable[[Request], Awaitable[Re
 
 
 async def _read_small_form(request: Request) -> FormFields:
-    """The form of a visitor who is not known yet."""
+    """Read the form of a visitor who is not signed in yet, with a small size limit."""
     body = b""
     async for part in request.stream():
         body += part

@@ -1,4 +1,4 @@
-"""HTML from templates. What people typed stays text, and the policy of the page refuses foreign scripts and styles."""
+"""Render HTML from templates: user input is escaped, and the content security policy blocks foreign scripts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 import priory
-from priory.core.display_table import DisplayTable
 from priory.export.small_figures import draw_bar
 from priory.models.ledger_formatting import DECIBANS_PER_NAT, find_widest, format_value
 from priory.plots.canvas import render_inline_svg
@@ -24,14 +23,17 @@ PAGE_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
-    "Referrer-Policy": "same-origin",  # with "no-referrer" browsers would hide the origin of our own forms
+    "Referrer-Policy": "same-origin",  # with "no-referrer" browsers hide the origin of our own forms
 }
+STATIC_FILES = files("priory.service.pages") / "static"
 STATIC_TYPES = {
     "page.css": "text/css",
     "page.js": "text/javascript",
     "htmx.min.js": "text/javascript",
     "icon.svg": "image/svg+xml",
-}
+    "figures.css": "text/css",
+    "course.js": "text/javascript",
+} | {path.name: "text/javascript" for path in STATIC_FILES.iterdir() if path.name.startswith("figure-")}
 STATIC_SECONDS = 3600
 
 
@@ -40,7 +42,7 @@ def get_templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("priory.service.pages", "templates"),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # a misspelt name in a template is an error
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -65,16 +67,12 @@ def make_page_response(html: str, status: int = 200, headers: dict[str, str] | N
 
 @cache
 def read_static_file(name: str) -> bytes:
-    return files("priory.service.pages").joinpath("static", name).read_bytes()
+    return STATIC_FILES.joinpath(name).read_bytes()
 
 
 def render_figure(draw: Callable[[], Any], title: str) -> Markup:
-    """A figure of ``priory.plots`` to put into a page."""
+    """Render a figure of ``priory.plots`` as inline SVG."""
     return Markup(render_inline_svg(draw, title))  # matplotlib escapes the texts
-
-
-def render_table(table: DisplayTable) -> Markup:
-    return Markup(table.to_html())  # it escapes its cells
 
 
 def render_bar(share: float, kind: str = "for") -> Markup:
@@ -82,7 +80,7 @@ def render_bar(share: float, kind: str = "for") -> Markup:
 
 
 def format_percent(share: float) -> str:
-    """A probability for people; only what is certain is shown as certain.
+    """Format a probability; only exact 0 and 1 are shown as 0 % and 100 %.
 
     >>> format_percent(0.123), format_percent(0.99999), format_percent(1.0), format_percent(0.00001)
     ('12.3 %', '> 99.9 %', '100 %', '< 0.1 %')
@@ -95,7 +93,7 @@ def format_percent(share: float) -> str:
 
 
 def format_moment(seconds: float) -> str:
-    """A time, in the zone of the machine that serves.
+    """Format a time in the time zone of the server.
 
     >>> len(format_moment(0.0))
     19

@@ -1,4 +1,4 @@
-"""The pages on which people teach: try and correct, the queue, the rows that were learned."""
+"""Pages for teaching a model: try and correct, the label queue, the learned rows."""
 
 from __future__ import annotations
 
@@ -20,6 +20,15 @@ from priory.workflows.callbacks import format_count
 
 MAX_FOUND_ROWS = 200
 MAX_KEYS = 9  # the digits that label a row
+FIGURES = (  # of the course; each is the module static/figure-NAME.js
+    ("candy-bags", "Candy bags", "Five kinds of bags, lime and cherry. Draw, and watch the posterior move."),
+    ("coin", "A coin", "Every share of heads is a hypothesis: a Beta prior, and what the tosses add to it."),
+    ("two-bells", "Two bells", "One number, two classes: where the border is, and how often it is wrong."),
+    ("tennis", "PlayTennis", "Naive Bayes by hand: the ledger of a day."),
+    ("m-estimate", "Virtual examples", "What m virtual examples do to frequencies, above all to zeros."),
+    ("reliability", "Copies of a column", "What naive Bayes claims when columns repeat one another."),
+    ("posterior-lines", "Lines", "Which lines remain plausible as points are added."),
+)
 
 
 # -- try and correct -------------------------------------------------------------------------------------------------
@@ -30,14 +39,14 @@ async def show_try(call: PageCall) -> Response:
 
 
 async def answer_try(call: PageCall) -> Response:
-    """The answer to what was typed, with its evidence."""
+    """Predict the typed example, and show the evidence."""
     row, model = call.read_example(await call.read_form()), call.model
     answer = await call.run(answer_example, model, row)
     return call.render("answer.html", model=describe_model(model), answer=answer, changes=None)
 
 
 async def learn_try(call: PageCall) -> Response:
-    """Learn what was typed with its true class, and show what that changed."""
+    """Learn the typed example with its true class, and show the effect."""
     form, before = await call.read_form(), call.model
     row, label = call.read_example(form), call.read_class(form)
     request = LearnRequest(call.name, call.identity.name, rows=call.make_batch(row, label))
@@ -66,6 +75,14 @@ async def _show_change(
     }
     answer = await call.run(answer_example, after, row) if after.is_fitted else None
     return call.render("answer.html", model=describe_model(after), answer=answer, changes=changes)
+
+
+# -- play ------------------------------------------------------------------------------------------------------------
+
+
+async def show_play(call: PageCall) -> Response:
+    """The figures of the course, which compute in the browser."""
+    return call.render("play.html", figures=FIGURES)
 
 
 # -- the queue -------------------------------------------------------------------------------------------------------
@@ -104,7 +121,7 @@ async def _render_queue(call: PageCall, template: str, at: int, done: str = "") 
 
 
 async def add_queue_texts(call: PageCall) -> Response:
-    """Add the lines that were typed to the queue of a model of texts."""
+    """Add the typed lines to the queue of a text model."""
     form = await call.read_form()
     lines = [line.strip() for line in form.get("texts").splitlines() if line.strip()]
     if not lines:
@@ -124,7 +141,7 @@ async def add_queue_file(call: PageCall) -> Response:
 
 
 async def label_queue_row(call: PageCall) -> Response:
-    """Learn a row of the queue with the class that was chosen."""
+    """Learn a row of the queue with the chosen class."""
     form, queue = await call.read_form(), call.queue
     label = call.read_class(form)
     item = queue.take(form.read_number("item"))
@@ -139,7 +156,7 @@ async def label_queue_row(call: PageCall) -> Response:
 
 
 async def undo_queue_row(call: PageCall) -> Response:
-    """Undo the last label: the row is back in the queue, and the model as it was."""
+    """Undo the last label, and put the row back into the queue."""
     queue = call.queue
     if not queue.labelled:
         raise ServiceError(409, "there is no label to undo")
@@ -147,7 +164,7 @@ async def undo_queue_row(call: PageCall) -> Response:
     try:
         await call.service.change(UndoRequest(call.name, call.identity.name, target=event))
     except ServiceError as error:
-        if error.status != 409:  # otherwise it was undone or forgotten elsewhere, and there is nothing to go back to
+        if error.status != 409:  # 409: it was undone or forgotten elsewhere, so there is nothing left to undo
             queue.note(item, event)
         raise
     queue.put_back(item)
@@ -184,7 +201,7 @@ async def _render_rows(call: PageCall, template: str, phrase: str, done: str = "
 
 
 async def forget_rows(call: PageCall) -> Response:
-    """Forget the chosen rows, every time that they were learned, and erase them; drop those of the queue."""
+    """Forget and erase every occurrence of the chosen rows, and drop them from the queue."""
     form, model, store = await call.read_form(), call.model, call.service.store
     found = await call.run(find_learned_rows, store, model, form.list_values("row"))
     rows = join_learned_rows(model, found)
@@ -200,7 +217,7 @@ async def forget_rows(call: PageCall) -> Response:
 
 
 async def relabel_row(call: PageCall) -> Response:
-    """Correct the label of a row: forget it with the old one, learn it with the new one."""
+    """Correct the label of a row: learn it with the new label, then forget it with the old one."""
     form, model, store = await call.read_form(), call.model, call.service.store
     label = call.read_class(form)
     known = await call.run(find_learned_rows, store, model, form.list_values("relabel")[:1])

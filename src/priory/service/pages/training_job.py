@@ -1,4 +1,4 @@
-"""Learning a file that was uploaded: its rows go through the journal, so that each can be found and forgotten later."""
+"""Learn an uploaded file through the journal, so that each row can be found and forgotten later."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from priory.service.application import Service
 
 UPLOAD_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".mbox", ".eml")
-DOCUMENT_COLUMNS = (LABEL_COLUMN, PATH_COLUMN)  # that mail has besides its text
-STEPS_PER_JOB = 8
+DOCUMENT_COLUMNS = (LABEL_COLUMN, PATH_COLUMN)  # columns of mail besides the text
+STEPS_PER_JOB = 8  # for the progress bar
 MIN_ROWS_PER_STEP = 2000
 _logger = logging.getLogger("priory.service")
 
 
 @dataclass
 class TrainingJob:
-    """A file on its way into a model, and how far it has come."""
+    """An uploaded file that is being learned, and its progress."""
 
     model: str
     teacher: str
@@ -49,13 +49,13 @@ class TrainingJob:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     n_rows: int = 0  # known once the file is read
     rows_learned: int = 0
-    rows_skipped: int = 0  # they have no label
+    rows_skipped: int = 0  # rows without a label
     error: str = ""
     is_done: bool = False
 
     @property
     def share(self) -> float:
-        """How much of the file is learned, from 0 to 1."""
+        """The learned share of the file, from 0 to 1."""
         return self.rows_learned / self.n_rows if self.n_rows else 0.0
 
 
@@ -75,8 +75,8 @@ class UploadedRows:
 
 
 def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
-    """Learn all rows of a file, or none: it is read to its end first, and what fails later is taken back."""
-    learned: list[int] = []
+    """Learn all rows of a file, or none: the whole file is read first, and later failures are rolled back."""
+    learned: list[int] = []  # events to roll back after a failure
     is_created = False
     try:
         _check_suffix(job.file_name)
@@ -99,7 +99,7 @@ def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
 
 
 def choose_batch_size(n_rows: int) -> int:
-    """Rows that are learned in one step: few steps are quick, several show progress and let others have their turn.
+    """Return the number of rows per step: few steps are fast, several show progress and do not block other requests.
 
     >>> choose_batch_size(500), choose_batch_size(32_000), choose_batch_size(10**6)
     (2000, 4000, 10000)
@@ -108,7 +108,7 @@ def choose_batch_size(n_rows: int) -> int:
 
 
 def _take_back(service: Service, job: TrainingJob, learned: list[int], is_created: bool) -> None:
-    """Delete the model if this job has created it; otherwise forget what it has learned here."""
+    """Roll a job back: delete the model if the job created it, otherwise forget the rows of the job."""
     try:
         if is_created:
             service.writer.submit(DeleteRequest(job.model, job.teacher)).result()
@@ -133,7 +133,7 @@ def _explain_failure(error: Exception, file_name: str) -> str:
 
 
 def read_unlabelled_rows(service: Service, model: ServedModel, body: bytes, file_name: str) -> list[str | Row]:
-    """The rows of a file with the columns of a model; labels in it are not read."""
+    """Read the rows of a file with the columns of a model, without labels."""
     _check_suffix(file_name)
     with write_upload(service.store, body, file_name) as path:
         opened = open_paths(str(path), None, SILENT)
@@ -143,7 +143,7 @@ def read_unlabelled_rows(service: Service, model: ServedModel, body: bytes, file
 
 
 def _match_columns(model: ServedModel, rows: FileRows, others: tuple[str, ...]) -> ModelColumns:
-    """The columns of a model in a file; a model of texts takes the only column that there is, whatever its name."""
+    """Return the columns of a model in a file; a text model takes the only column under any name."""
     columns = get_model_columns(model.estimator)
     features = [name for name in rows.names if name not in (*others, *(DOCUMENT_COLUMNS if rows.is_documents else ()))]
     if columns.is_one_text and len(features) == 1:
@@ -157,14 +157,16 @@ def _read_file(service: Service, job: TrainingJob, path: Path) -> UploadedRows:
     options = _choose_columns(job, rows)
     others = () if job.label is not None else (options.find_target(rows),)
     if known is not None and known.is_fitted:
+        # a fitted model determines the columns
         columns = _match_columns(known, rows, others)
         chunks = rows.read_chunks(find_needed_columns(rows, columns, *others))
     else:
         names = tuple(name for name in rows.names if name not in DOCUMENT_COLUMNS)
         if others:
             names = options.find_features(rows)
+        # a new model: infer the kinds of the columns from the first chunk
         first, chunks = peek_first(rows.read_chunks((*others, *names)))
-        columns = infer_columns(first, names, options, for_audit=True).columns  # a row keeps all its cells
+        columns = infer_columns(first, names, options, for_audit=True).columns  # keep all cells of a row
     found: list[str | Row] = []
     labels: list[str] = []
     reader = LabelReader(others[0], options) if others else None
