@@ -16,7 +16,7 @@ from priory.bag_of_words.tokenizer import decode_vocabulary
 from priory.calibration import calibrator
 from priory.core.statistics import find_members
 from priory.errors import ModelTooLargeError, NotLearnedError
-from priory.learning import judging
+from priory.learning import left_out_scores
 
 WORDS = ["win", "cash", "now", "lunch", "noon", "prize", "été", "see you"]
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
@@ -212,7 +212,7 @@ def test_so_many_rows_are_judged_as_fit_into_memory(monkeypatch):
     texts = [" ".join(f"w{label}{k}" for k in rng.integers(9, size=5)) for label in labels]
     model = TextClassifier().fit(texts, labels)
     assert len(model.evaluate().truth) == 400
-    monkeypatch.setattr(judging, "MAX_JUDGED_ANSWERS", 4 * 100)
+    monkeypatch.setattr(left_out_scores, "MAX_JUDGED_ANSWERS", 4 * 100)
     some = model.evaluate()
     assert len(some.truth) == 100
     assert some.accuracy.value > 0.8

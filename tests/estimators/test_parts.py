@@ -14,7 +14,7 @@ import priory
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.estimators.labels import encode_labels
 from priory.learning.counting import add_parts, check_countable
-from priory.learning.judging import judge_parts, sample_part
+from priory.learning.left_out_scores import judge_parts, sample_part
 from priory.models.column_profile import ColumnProfile, add_profiles, profile_columns
 from priory.models.table_reading import read_table
 from priory.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB

@@ -26,8 +26,8 @@ from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier
 from priory.evaluation.scores import Scores
 from priory.learning.counting import Countable, Counter, add_parts, check_countable
-from priory.learning.judging import judge_parts, sample_part
 from priory.learning.learned import Learned
+from priory.learning.left_out_scores import judge_parts, sample_part
 from priory.models.column_profile import Profiles, add_profiles, profile_columns
 from priory.models.date_parts import find_source_column
 from priory.models.row_sample import RowSample

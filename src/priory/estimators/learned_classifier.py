@@ -23,8 +23,8 @@ from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, raise
 from priory.learning import learned as algebra
 from priory.learning.classifier import CountingClassifier
 from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
-from priory.learning.judging import answer_left_out, judge_sample, judge_splits, make_scores
 from priory.learning.learned import Learned, answer, find_best
+from priory.learning.left_out_scores import answer_left_out, judge_sample, judge_splits, make_scores
 from priory.learning.row_kind import Parameters, RowKind
 from priory.models.model_statistics import ModelStatistics
 
