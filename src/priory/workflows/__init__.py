@@ -15,9 +15,9 @@
     find_counterfactuals   which single cells, changed to what, would change the answer to a row
     inspect     what a model file contains and would reveal
 
-Files are read a block at a time, so they may be larger than memory. `ReadOptions` says how they are read,
-`ColumnOptions` what their columns are, and `TrainingOptions` how a model is learned. Nothing is printed: what a
-function has to say while it works goes to `Callbacks`, which are silent by default.
+Files are read a block at a time, so they may be larger than memory. Every function takes paths with the keyword
+arguments of `FileTask`, or a `FileTask`: the files, the `ReadOptions` for parsing them, the `ColumnOptions` for their
+columns, the key of signed models, and `Callbacks` for progress and notes. Nothing is printed.
 """
 
 from importlib import import_module
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from priory.workflows.explanation import explain, explain_values
     from priory.workflows.importance import rank_columns
     from priory.workflows.judging import JudgingOptions
+    from priory.workflows.model_files import FileTask
     from priory.workflows.prediction import Predictions, predict
     from priory.workflows.regression import NumberPredictions
     from priory.workflows.regression_training import RegressionResult
@@ -51,6 +52,7 @@ __all__ = [
     "Costs",
     "Decoding",
     "Evaluation",
+    "FileTask",
     "JudgingOptions",
     "NumberPredictions",
     "Predictions",
@@ -84,6 +86,7 @@ _HOME = {
     "Costs": "evaluation.costs",
     "Decoding": "sources.byte_streams",
     "Evaluation": "workflows.evaluation",
+    "FileTask": "workflows.model_files",
     "JudgingOptions": "workflows.judging",
     "NumberPredictions": "workflows.regression",
     "Predictions": "workflows.prediction",

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pyarrow as pa
 
-from priory.sources import FileRows, ReadOptions
+from priory.sources import FileRows
 from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions
 from priory.sources.label_reading import LabelReader
 from priory.sources.prefetch import peek_first
-from priory.workflows.callbacks import SILENT, Callbacks
-from priory.workflows.model_files import choose_columns, open_paths
+from priory.workflows.model_files import FileOptions, FileTask, make_task
 
 if TYPE_CHECKING:
     from priory.leakage.findings import Findings
@@ -22,29 +21,25 @@ if TYPE_CHECKING:
 
 
 def audit(
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
     test: Paths = (),
-    target: str | None = None,
     groups: str | None = None,
     time: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> Findings:
     """Look for leakage in files, whose rows have to fit into memory: see `priory.audit`.
 
     Parameters
     ----------
-    paths : one path or several
+    paths : one path or several, or a FileTask
         The training rows.
     test : one path or several, optional
         The test rows.
-    target, groups, time : str, optional
-        Columns: the label; which rows belong together, such as those of one person; when a row was known.
-    columns : ColumnOptions, optional
-    read : ReadOptions, optional
-    callbacks : Callbacks
+    groups, time : str, optional
+        Columns: which rows belong together, such as those of one person; when a row was known.
+    **given
+        The target and how the files are read, as for `FileTask`.
 
     Returns
     -------
@@ -52,12 +47,13 @@ def audit(
     """
     import priory
 
-    rows, column_options = open_paths(paths, read, callbacks), choose_columns(columns, target)
-    label = column_options.find_target(rows)
-    train_table = _read_whole_table(rows, column_options)
+    task = make_task(paths, given)
+    rows = task.open()
+    label = task.columns.find_target(rows)
+    train_table = _read_whole_table(rows, task.columns)
     is_quantity = pa.types.is_floating(train_table.schema.field(label).type)
-    test_table = _read_whole_table(open_paths(test, read, callbacks), column_options, is_quantity) if test else None
-    with callbacks.activity("looking for leakage"):
+    test_table = _read_whole_table(replace(task, paths=test).open(), task.columns, is_quantity) if test else None
+    with task.callbacks.activity("looking for leakage"):
         return priory.audit(train_table, test_table, target=label, groups=groups, time=time)
 
 

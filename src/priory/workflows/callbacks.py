@@ -31,15 +31,14 @@ class Callbacks:
     notify: Callable[[str], None] = ignore_note
     activity: Callable[[str], AbstractContextManager[object]] = nullcontext
 
+    def note_coerced_cells(self, n_coerced: Mapping[str, int]) -> None:
+        """Note for each column how many cells were read as missing because they are not numbers."""
+        for name, count in n_coerced.items():
+            if count:
+                self.notify(f"column {name!r}: read {format_count(count, 'cell')} without a number as missing")
+
 
 SILENT = Callbacks()
-
-
-def note_coerced_cells(n_coerced: Mapping[str, int], callbacks: Callbacks) -> None:
-    """Note for each column how many cells were read as missing because they are not numbers."""
-    for name, count in n_coerced.items():
-        if count:
-            callbacks.notify(f"column {name!r}: read {format_count(count, 'cell')} without a number as missing")
 
 
 def format_count(count: float, name: str) -> str:

@@ -8,8 +8,7 @@ from priory.errors import DataError
 from priory.evaluation.costs import ABSTAIN_NAME, Costs, parse_finite
 from priory.sources.byte_streams import format_path
 from priory.sources.cell_parsing import cast_to_text
-from priory.workflows.callbacks import SILENT
-from priory.workflows.model_files import open_paths
+from priory.workflows.model_files import FileTask
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import PathLike
@@ -21,7 +20,7 @@ def read_costs(path: PathLike) -> Costs:
     Its first column has the true classes, the other columns the answers by name; a column ``abstain`` has the costs of
     giving no answer. An answer without a column costs 1 where it is wrong.
     """
-    rows = open_paths(path, None, SILENT)
+    rows = FileTask(path).open()
     truth, *answers = rows.names
     if not answers:
         raise DataError(f"{format_path(path)}: has one column; give one for each answer, after the true class")
@@ -41,7 +40,7 @@ def read_costs(path: PathLike) -> Costs:
 
 def read_class_prior(path: PathLike) -> dict[str, float]:
     """The classes in the first column of a file, and in its second how probable or how frequent each is."""
-    rows = open_paths(path, None, SILENT)
+    rows = FileTask(path).open()
     if len(rows.names) < 2:
         raise DataError(
             f"{format_path(path)}: has one column; give classes in the first and probabilities in the second"

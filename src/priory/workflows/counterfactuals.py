@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.sources import ReadOptions
 from priory.sources.column_types import ModelColumns
 from priory.sources.prefetch import peek_first
-from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.explanation import read_file_rows
 from priory.workflows.model_files import (
+    FileOptions,
+    FileTask,
     find_needed_columns,
     get_model_columns,
     load_classifier,
-    open_paths_for_model,
+    make_task,
 )
 
 if TYPE_CHECKING:
@@ -63,12 +63,9 @@ class Counterfactual(NamedTuple):
 
 def find_counterfactuals(
     model: ModelOrPath,
-    path: PathLike,
+    path: PathLike | FileTask,
     row_numbers: Sequence[int] = (1,),
-    *,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> list[Counterfactual]:
     """Which single cells of some rows of a file, changed to what, would change the answer.
 
@@ -78,26 +75,25 @@ def find_counterfactuals(
     Parameters
     ----------
     model : a model file, or a model, of a table
-    path : the file
+    path : the file, or a FileTask
     row_numbers : sequence of int
         Which rows, counted from 1.
-    read, key, callbacks
-        As for `priory.workflows.explain`.
+    **given
+        How the file is read, as for `FileTask`.
     """
-    trained = load_classifier(model, key)
+    task = make_task(path, given)
+    trained = load_classifier(model, task.key)
     columns = get_model_columns(trained)
     if columns.is_one_text:
         raise DataError("the model reads one text; cells can be changed in tables only")
-    values = _list_values_to_try(trained, path, columns, read, callbacks)
-    table = read_file_rows(path, row_numbers, columns, read, callbacks)
+    values = _list_values_to_try(trained, task, columns)
+    table = read_file_rows(task, row_numbers, columns)
     assert isinstance(table, pa.Table)
     return [_change_cells(trained, table.slice(place, 1), row, values) for place, row in enumerate(row_numbers)]
 
 
-def _list_values_to_try(
-    model: TableOrTextClassifier, path: PathLike, columns: ModelColumns, read: ReadOptions | None, callbacks: Callbacks
-) -> dict[str, pa.Array]:
-    rows = open_paths_for_model(path, read, columns, callbacks)
+def _list_values_to_try(model: TableOrTextClassifier, task: FileTask, columns: ModelColumns) -> dict[str, pa.Array]:
+    rows = task.open_for(columns)
     first, _ = peek_first(rows.read_chunks(find_needed_columns(rows, columns)))
     table, categories = columns.read_arrow_table(first), getattr(model, "categories_", {})
     values: dict[str, pa.Array] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -13,23 +13,18 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.costs import find_class_index
 from priory.evaluation.intervals import Interval, mean_interval
-from priory.sources import ReadOptions
-from priory.sources.column_types import ColumnOptions, InputRows
-from priory.workflows.callbacks import SILENT, Callbacks
-from priory.workflows.evaluation import check_any_labelled, check_known_labels
+from priory.sources.column_types import InputRows
 from priory.workflows.model_files import (
-    choose_columns,
-    fill_target,
-    get_model_columns,
-    join_labelled_rows,
+    FileOptions,
+    FileTask,
     load_classifier,
-    open_paths,
-    read_labelled_rows,
+    make_task,
+    read_all_labelled_rows,
 )
 from priory.workflows.training_results import list_strongest_evidence
 
 if TYPE_CHECKING:
-    from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import ModelOrPath, Paths, TableOrTextClassifier
 
 MAX_ROWS_TO_ASK = 5000
 
@@ -43,14 +38,10 @@ class ColumnImportance(NamedTuple):
 
 def rank_columns(
     model: ModelOrPath,
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
     label: str | None = None,
-    target: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> list[ColumnImportance]:
     """How much each column of a table matters to a model on rows of files, the most important first.
 
@@ -61,19 +52,20 @@ def rank_columns(
     Parameters
     ----------
     model : a model file, or a model, of a table
-    paths : one path or several
+    paths : one path or several, or a FileTask
         Labelled rows; of more than 5,000, as many that are evenly spaced.
     label : str, optional
         Only rows of this class.
-    target, columns, read, key, callbacks
-        As for `priory.workflows.evaluate`.
+    **given
+        The target and how the files are read, as for `FileTask`.
     """
-    trained = load_classifier(model, key)
-    table, labels = _read_rows(trained, paths, label, choose_columns(columns, target), read, callbacks)
+    task = make_task(paths, given)
+    trained = load_classifier(model, task.key)
+    table, labels = _read_rows(trained, label, task)
     if isinstance(table, list):
         raise DataError("the model reads one text; its strongest words for each class are what matters")
     truth = np.searchsorted(trained.classes_, labels)
-    with callbacks.activity(f"leaving out {table.num_columns:,} columns in turn"):
+    with task.callbacks.activity(f"leaving out {table.num_columns:,} columns in turn"):
         surprise = _measure_surprise(trained, table, truth)
         losses = {name: _measure_surprise(trained, _blank_column(table, name), truth) for name in table.column_names}
     found = [
@@ -85,40 +77,24 @@ def rank_columns(
 
 def list_class_evidence(
     model: ModelOrPath,
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
     label: str | None = None,
-    target: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> dict[str, list[tuple[str, float]]]:
     """For each class, or for one, the words or columns that speak most for it on rows of files, in decibans."""
-    trained = load_classifier(model, key)
-    table, labels = _read_rows(trained, paths, label, choose_columns(columns, target), read, callbacks)
+    task = make_task(paths, given)
+    trained = load_classifier(model, task.key)
+    table, labels = _read_rows(trained, label, task)
     evidence = list_strongest_evidence(trained, table, labels)
     return evidence if label is None else {label: evidence.get(label, [])}
 
 
-def _read_rows(
-    model: TableOrTextClassifier,
-    paths: Paths,
-    label: str | None,
-    columns: ColumnOptions,
-    read: ReadOptions | None,
-    callbacks: Callbacks,
-) -> tuple[InputRows, Array]:
+def _read_rows(model: TableOrTextClassifier, label: str | None, task: FileTask) -> tuple[InputRows, Array]:
     """Labelled rows, all of one class if there is a ``label``; evenly spaced if there are many."""
     if label is not None:
         find_class_index(label, [str(name) for name in model.classes_.tolist()])
-    rows = open_paths(paths, read, callbacks)
-    parts = join_labelled_rows(
-        read_labelled_rows(rows, get_model_columns(model), fill_target(model, columns), callbacks)
-    )
-    check_any_labelled(parts)
-    table, labels = parts[0]
-    check_known_labels(model, labels)
+    table, labels = read_all_labelled_rows(model, task.open(), task.fill_target(model))
     chosen = np.arange(len(labels)) if label is None else np.flatnonzero(labels == label)
     if not len(chosen):
         raise DataError(f"no row has the label {label!r}; give rows of this class")

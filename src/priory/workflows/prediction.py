@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -17,19 +17,21 @@ from priory.evaluation.costs import Costs
 from priory.evaluation.decision_rules import NO_ANSWER, DecisionRule, LeastCost, Thresholds, make_thresholds
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.models.table import Table
-from priory.sources import FileRows, ReadOptions, RowChunk
+from priory.sources import FileRows, RowChunk
 from priory.sources.arrow_functions import make_column, take
 from priory.sources.discovery import format_names
 from priory.sources.prefetch import read_ahead
 from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
-from priory.workflows.callbacks import SILENT, Callbacks, format_count
+from priory.workflows.callbacks import Callbacks, format_count
 from priory.workflows.class_files import read_costs
 from priory.workflows.model_files import (
+    FileOptions,
+    FileTask,
     find_needed_columns,
     get_model_columns,
     is_regression,
     load_model,
-    open_paths_for_model,
+    make_task,
 )
 from priory.workflows.prediction_summary import PredictionSummary
 from priory.workflows.regression import NumberPredictions
@@ -171,22 +173,20 @@ class Predictions:
 
 def predict(
     model: ModelOrPath,
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
     threshold: float | Mapping[str, float] | None = None,
     costs: Costs | PathLike | None = None,
     top: int = 1,
     probabilities: bool = False,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> Predictions | NumberPredictions:
     """Label the rows of files.
 
     Parameters
     ----------
     model : a model file, or a model
-    paths : one path or several
+    paths : one path or several, or a FileTask
         Files, folders, patterns, or "-" for standard input. A model of texts also takes files that are texts, such as
         ``note.txt``, and folders of them: each is a row with the columns path and text.
     threshold : float, or dict of class to float, optional
@@ -198,10 +198,8 @@ def predict(
         How many labels to give, the most probable first: label_2, probability_2 and so on.
     probabilities : bool
         Whether to add the probability of every class, as probability_CLASS.
-    read : ReadOptions, optional
-    key : path, optional
-        The model file must be signed with this key.
-    callbacks : Callbacks
+    **given
+        How the files are read, as for `FileTask`.
 
     Returns
     -------
@@ -209,27 +207,28 @@ def predict(
         The rows with their labels, predicted while they are iterated over or written; `NumberPredictions` where the
         model predicts a number.
     """
-    trained = load_model(model, key)
+    task = make_task(paths, given)
+    trained = load_model(model, task.key)
     if is_regression(trained):
         if threshold is not None or costs is not None or top > 1 or probabilities:
             raise DataError(
                 "the model predicts a number; costs, thresholds and probabilities are for models of classes"
             )
-        return NumberPredictions(trained, _open_rows(trained, paths, read, callbacks))
-    rule = _make_rule(trained, threshold, costs, callbacks)
-    rows = _open_rows(trained, paths, read, callbacks)
-    return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), callbacks)
+        return NumberPredictions(trained, _open_rows(trained, task))
+    rule = _make_rule(trained, threshold, costs, task.callbacks)
+    rows = _open_rows(trained, task)
+    return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), task.callbacks)
 
 
-def _open_rows(model: FileModel, paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> FileRows:
+def _open_rows(model: FileModel, task: FileTask) -> FileRows:
     """The rows to predict; columns that the model does not use are noted."""
     columns = get_model_columns(model)
-    rows = open_paths_for_model(paths, read, columns, callbacks)
+    rows = task.open_for(columns)
     find_needed_columns(rows, columns)
     used = {*columns.find_sources(rows.names), getattr(model, "target_", "")}
     extra = [name for name in rows.names if name not in used]
     if extra and not rows.is_documents:
-        callbacks.notify(f"the model does not use the columns {format_names(extra)}")
+        task.callbacks.notify(f"the model does not use the columns {format_names(extra)}")
     return rows
 
 
