@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from priory.cli.class_options import add_class_options, pop_class_options
-from priory.cli.engine_options import add_engine_options, pop_engine_options
+from priory.cli.engine_options import engine_options, pop_engine_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
-    add_column_options,
-    add_learning_options,
-    add_reading_options,
     check_output_path,
+    class_options,
+    column_options,
     files_argument,
     force_option,
     json_option,
-    pop_column_options,
-    pop_read_options,
+    learning_options,
+    open_task,
     pop_training_options,
+    reading_options,
+    training_options,
 )
 from priory.cli.sections import sectioned_command
 from priory.cli.terminal import (
@@ -32,7 +31,6 @@ from priory.cli.terminal import (
     print_item,
     print_json,
     print_lines,
-    watch_workflow,
 )
 
 if TYPE_CHECKING:
@@ -57,21 +55,14 @@ MAX_UNREADABLE_SHOWN = 5
     help="The model file. By default named after the data, with .priory.",
 )
 @click.option("--report", type=FILE_PATH_TYPE, metavar="HTML", help="Also write an HTML report.")
-@click.option("--plain", is_flag=True, help="Learn the statistics only: no corrections, no scores, no audit.")
-@click.option(
-    "--textbook",
-    is_flag=True,
-    help="Naive Bayes as the book has it: relative frequencies, Gaussians for numbers, no corrections.",
-)
-@click.option("--m", metavar="M", help="With --textbook: the m-estimate with M virtual examples, or 'laplace'.")
-@click.option("--no-audit", is_flag=True, help="Do not look for leakage in the data.")
+@training_options
 @force_option
 @json_option
-@add_column_options
-@add_class_options
-@add_learning_options
-@add_reading_options
-@add_engine_options
+@column_options
+@class_options
+@learning_options
+@reading_options
+@engine_options
 def train_command(
     paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
 ) -> None:
@@ -91,10 +82,8 @@ def train_command(
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
     """
-    read, columns, options = pop_read_options(given), pop_column_options(given), pop_training_options(given)
+    options = pop_training_options(given)
     engine, located = pop_engine_options(given, paths)
-    class_prior, class_weight = pop_class_options(given)
-    options = replace(options, class_prior=class_prior, class_weight=class_weight)
     model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
     if model_path is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
@@ -102,15 +91,15 @@ def train_command(
     from priory.storage import save
     from priory.workflows import TrainingResult, train
 
-    with watch_workflow(paths) as callbacks, engine as count:
-        result = train(located, options=options, columns=columns, read=read, callbacks=callbacks, count=count)
-        with callbacks.activity("writing the model"):
+    with open_task(located, given) as task, engine as count:
+        result = train(task, options=options, count=count)
+        with task.callbacks.activity("writing the model"):
             save(result.model, model_path)
         if report_path and isinstance(result, TrainingResult):
-            with callbacks.activity("writing the report"):
+            with task.callbacks.activity("writing the report"):
                 result.report(format_command_line()).save(report_path)
         elif report_path:
-            callbacks.notify("there is no report about a regression yet; the model is written")
+            task.callbacks.notify("there is no report about a regression yet; the model is written")
             report_path = None
     if json_:
         print_json({**result.as_dict(), "model": model_path, "report": report_path})

@@ -3,7 +3,8 @@
 `open_files` detects the formats and gives the rows a chunk at a time; `column_types` says what the columns are.
 """
 
-from priory.sources.chunk import BadRowPolicy, FileReader, RowChunk
-from priory.sources.discovery import FILE_FORMATS, FileRows, ReadOptions, open_files
+from priory.sources.byte_streams import ReadOptions
+from priory.sources.chunk import FileReader, RowChunk
+from priory.sources.discovery import FILE_FORMATS, FileRows, open_files
 
-__all__ = ["FILE_FORMATS", "BadRowPolicy", "FileReader", "FileRows", "ReadOptions", "RowChunk", "open_files"]
+__all__ = ["FILE_FORMATS", "FileReader", "FileRows", "ReadOptions", "RowChunk", "open_files"]

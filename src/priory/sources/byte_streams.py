@@ -67,11 +67,48 @@ def ignore_progress(_: int) -> None:
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """How bytes become text: the encoding ("auto" uses the byte-order mark), and what happens to invalid bytes."""
+class ReadOptions:
+    """How files are read. Malformed rows are errors, unless an option repairs or skips them; repairs are counted.
 
+    Parameters
+    ----------
+    format : "csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb" or "excel", optional
+        By default detected from the first bytes, the name or the content.
+    delimiter : str, optional
+        Between the cells of a CSV; by default detected in the header.
+    encoding : str
+        The encoding of text; "auto" uses the byte-order mark.
+    errors : "strict" or "replace"
+        Bytes that are not valid text: an error, or replaced by U+FFFD.
+    ragged : "error", "pad" or "skip"
+        Rows of a CSV with more or fewer cells than the header.
+    max_bad_lines : int
+        The number of invalid lines of JSON to skip; one more is an error.
+    quotes : bool
+        Whether a quotation mark in a CSV opens a quoted cell; otherwise it is an ordinary character.
+    keep_going : bool
+        Skip documents that may not be opened; otherwise they are errors.
+    text_column : str, optional
+        Read files that are not tables as documents, each of which is one row with its text in this column. A file is a
+        table if its first bytes or its name say so, or if its header has this column. By default only folders with one
+        folder for each class, and mail, are documents.
+    has_header : bool
+        Whether the first line of a CSV has the names of the columns; otherwise they are called c1, c2 and so on.
+    table : str, optional
+        Which table of a database, or which sheet of a workbook; needed if there are several.
+    """
+
+    format: str | None = None
+    delimiter: str | None = None
     encoding: str = "utf-8"
     errors: str = "strict"
+    ragged: str = "error"
+    max_bad_lines: int = 0
+    quotes: bool = True
+    keep_going: bool = False
+    text_column: str | None = None
+    has_header: bool = True
+    table: str | None = None
 
     def __post_init__(self) -> None:
         if self.encoding != "auto":
@@ -79,10 +116,6 @@ class Decoding:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise DataError(f"encoding {self.encoding!r} is unknown; try utf-8, utf-16 or latin-1") from None
-
-    @property
-    def is_utf8(self) -> bool:
-        return self.encoding == "auto" or codecs.lookup(self.encoding).name == "utf-8"
 
 
 def read_magic_bytes(path: str) -> bytes:
@@ -233,7 +266,7 @@ def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -
         yield block
 
 
-def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> Iterator[bytes]:
+def convert_to_utf8(path: str, blocks: Iterator[bytes], options: ReadOptions) -> Iterator[bytes]:
     """The text in UTF-8 without a byte-order mark; bytes that claim to be UTF-8 already are not checked here."""
     first = next(blocks, b"")
     if unsupported := _describe_unsupported(first):
@@ -243,13 +276,15 @@ def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> I
     mark = next((encoding for mark, encoding in BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)
     if mark == "utf-8":
         first = first.removeprefix(codecs.BOM_UTF8)
-    elif mark and decoding.is_utf8 and decoding.encoding != "auto":
+        mark = None
+    encoding = (mark or "utf-8") if options.encoding == "auto" else options.encoding
+    is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    if mark and is_utf8:
         raise DataError(f"{format_path(path)}: looks like {mark.upper()}; use --encoding {mark}")
-    encoding = (mark or "utf-8") if decoding.encoding == "auto" else decoding.encoding
-    if decoding.errors == "strict" and codecs.lookup(encoding).name == "utf-8":
+    if options.errors == "strict" and is_utf8:
         yield from _prepend_block(first, blocks)
         return
-    decoder = codecs.getincrementaldecoder(encoding)(decoding.errors)
+    decoder = codecs.getincrementaldecoder(encoding)(options.errors)
     read = 0
     try:
         for block in _prepend_block(first, blocks):

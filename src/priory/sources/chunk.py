@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -75,28 +74,6 @@ class RowChunk(NamedTuple):
     def make_cell_error(self, row: int, column: str, problem: str, remedy: str) -> DataError:
         """The error for one cell, which names its place in the file."""
         return DataError(f"{self.places.locate_cell(row, column)}: {problem}; {remedy}")
-
-
-@dataclass(frozen=True)
-class BadRowPolicy:
-    """What happens to rows that are malformed: by default they are errors; repairs are counted.
-
-    Parameters
-    ----------
-    ragged : "error", "pad" or "skip"
-        Rows of a CSV with more or fewer cells than the header.
-    max_bad_lines : int
-        The number of invalid lines of JSON to skip; one more is an error.
-    quotes : bool
-        Whether a quotation mark in a CSV opens a quoted cell; otherwise it is a character like any other.
-    """
-
-    ragged: str = "error"
-    max_bad_lines: int = 0
-    quotes: bool = True
-
-
-STRICT_POLICY = BadRowPolicy()
 
 
 def check_column_names(path: str, names: list[str]) -> tuple[str, ...]:

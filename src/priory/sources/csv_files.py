@@ -12,9 +12,9 @@ from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
     READ_BLOCK_BYTES,
     BlockStream,
-    Decoding,
     ProgressCallback,
     RawBlockStream,
+    ReadOptions,
     can_reread,
     convert_to_utf8,
     format_path,
@@ -25,8 +25,6 @@ from priory.sources.byte_streams import (
 from priory.sources.chunk import (
     MAX_CELL_BYTES,
     MAX_LINE_BYTES,
-    STRICT_POLICY,
-    BadRowPolicy,
     FileReader,
     RowChunk,
     check_column_names,
@@ -48,23 +46,19 @@ class DelimitedReader(FileReader):
     def __init__(
         self,
         path: str,
-        delimiter: str | None,
-        decoding: Decoding,
-        bad_rows: BadRowPolicy = STRICT_POLICY,
+        options: ReadOptions,
         report_progress: ProgressCallback = ignore_progress,
-        has_header: bool = True,
     ) -> None:
-        self.path, self.decoding, self.bad_rows, self.report_progress = path, decoding, bad_rows, report_progress
-        self.has_header = has_header
+        self.path, self.options, self.report_progress = path, options, report_progress
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None
-        self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
+        self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), options))
         head = read_whole_lines(path, self.blocks)
         if not head.strip():
             raise DataError(f"{format_path(path)}: is empty; give a file with a header and rows")
-        self.delimiter = delimiter or sniff_delimiter(head)
+        self.delimiter = options.delimiter or sniff_delimiter(head)
         names, self.header_lines, size = parse_csv_header(path, head, self.delimiter, self._quoting)
-        if not has_header:
+        if not options.has_header:
             names, self.header_lines, size = [f"c{j + 1}" for j in range(len(names))], 0, 0
         self.names = check_column_names(format_path(path), names)
         self.body = head[size:]
@@ -72,7 +66,7 @@ class DelimitedReader(FileReader):
     # -- the fast way --------------------------------------------------------------------------------------------
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
-        if self.bad_rows.ragged != "error":
+        if self.options.ragged != "error":
             yield from self._read_carefully(column_names, 0)
             return
         import pyarrow as pa
@@ -113,8 +107,8 @@ class DelimitedReader(FileReader):
             arrow.ReadOptions(use_threads=False, block_size=READ_BLOCK_BYTES, column_names=numbered),
             arrow.ParseOptions(
                 delimiter=self.delimiter,
-                quote_char='"' if self.bad_rows.quotes else False,
-                newlines_in_values=self.bad_rows.quotes,
+                quote_char='"' if self.options.quotes else False,
+                newlines_in_values=self.options.quotes,
             ),
             arrow.ConvertOptions(
                 column_types=dict.fromkeys(numbered, pa.string()),
@@ -188,16 +182,16 @@ class DelimitedReader(FileReader):
         return csv.reader(lines, delimiter=self.delimiter, strict=strict, quoting=self._quoting)
 
     def _reopen_blocks(self) -> Iterator[bytes]:
-        return convert_to_utf8(self.path, read_unpacked_blocks(self.path), self.decoding)
+        return convert_to_utf8(self.path, read_unpacked_blocks(self.path), self.options)
 
     @property
     def _quoting(self) -> Literal[0, 3]:
-        return csv.QUOTE_MINIMAL if self.bad_rows.quotes else csv.QUOTE_NONE
+        return csv.QUOTE_MINIMAL if self.options.quotes else csv.QUOTE_NONE
 
     def _read_numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Pairs of the number of its first line and each row after the header; blank lines are skipped."""
         rows = self._number_rows(self._open_csv_reader(self._reopen_blocks()), 1)
-        if self.has_header:
+        if self.options.has_header:
             next(rows)
         return rows
 
@@ -214,7 +208,7 @@ class DelimitedReader(FileReader):
     def check_file(self) -> None:
         """Read the whole file slowly and raise the first error, with its place, if there is one."""
         first: list[str] = []
-        reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), self.has_header
+        reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), self.options.has_header
         while True:
             line = reader.line_num + 1
             first.clear()
@@ -245,9 +239,9 @@ class DelimitedReader(FileReader):
 
     def _check_row(self, line: int, row: list[str]) -> None:
         name, width = format_path(self.path), len(self.names)
-        if len(row) != width and self.bad_rows.ragged == "error":
+        if len(row) != width and self.options.ragged == "error":
             fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
-            first = "header" if self.has_header else "first row"
+            first = "header" if self.options.has_header else "first row"
             raise DataError(
                 f"{name}:{line}:{min(len(row), width + 1)}: has {fields}, the {first} has {width}; correct it, or "
                 "use --ragged pad or --ragged skip"
@@ -288,7 +282,7 @@ class DelimitedReader(FileReader):
             self._check_row(line, row)
             if len(row) != width:
                 self.skipped += 1
-                if self.bad_rows.ragged == "skip":
+                if self.options.ragged == "skip":
                     continue
                 row = (row + [""] * width)[:width]
             kept.append(row)
@@ -306,9 +300,9 @@ class DelimitedReader(FileReader):
         good = (
             line
             for line, cells in self._read_numbered_rows()
-            if self.bad_rows.ragged != "skip" or len(cells) == len(self.names)
+            if self.options.ragged != "skip" or len(cells) == len(self.names)
         )
-        line = next((line for number, line in enumerate(good) if number == row), row + 1 + self.has_header)
+        line = next((line for number, line in enumerate(good) if number == row), row + 1 + self.options.has_header)
         return f"{format_path(self.path)}:{line}:{field}"
 
 

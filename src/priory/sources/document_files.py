@@ -9,8 +9,8 @@ from pathlib import Path
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
-    Decoding,
     ProgressCallback,
+    ReadOptions,
     convert_to_utf8,
     format_path,
     ignore_progress,
@@ -32,15 +32,13 @@ class DocumentReader(FileReader):
         root: str,
         files: list[tuple[str | None, Path]],
         kind: str,
-        decoding: Decoding,
-        keep_going: bool,
+        options: ReadOptions,
         report_progress: ProgressCallback = ignore_progress,
-        text_column: str | None = None,
     ) -> None:
         self.has_labels = all(label is not None for label, _ in files)
         labels = (LABEL_COLUMN,) if self.has_labels else ()
-        self.names = (*labels, PATH_COLUMN, text_column or TEXT_COLUMN)
-        self.path, self.files, self.kind, self.decoding, self.keep_going = root, files, kind, decoding, keep_going
+        self.names = (*labels, PATH_COLUMN, options.text_column or TEXT_COLUMN)
+        self.path, self.files, self.kind, self.options = root, files, kind, options
         self.report_progress = report_progress
         self.flags: dict[str, int] = {}
         self.unreadable: list[str] = []
@@ -70,7 +68,7 @@ class DocumentReader(FileReader):
                 for number, text in enumerate(self._read_texts(file)):
                     yield label or "", f"{path}#{number + 1}" if number else path, text
             except PermissionError:
-                if not self.keep_going:
+                if not self.options.keep_going:
                     raise
                 self.unreadable.append(path)
 
@@ -96,7 +94,7 @@ class DocumentReader(FileReader):
     def _read_text_file(self, file: Path) -> str:
         if file.stat().st_size == 0:
             return ""
-        blocks = convert_to_utf8(str(file), read_unpacked_blocks(str(file), self.report_progress), self.decoding)
+        blocks = convert_to_utf8(str(file), read_unpacked_blocks(str(file), self.report_progress), self.options)
         raw = _read_start(blocks)
         if len(raw) > MAX_CELL_BYTES:
             raise ModelTooLargeError(

@@ -13,8 +13,8 @@ import numpy as np
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
-    Decoding,
     ProgressCallback,
+    ReadOptions,
     convert_to_utf8,
     format_path,
     ignore_progress,
@@ -24,8 +24,6 @@ from priory.sources.byte_streams import (
 from priory.sources.chunk import (
     MAX_CELL_BYTES,
     MAX_LINE_BYTES,
-    STRICT_POLICY,
-    BadRowPolicy,
     FileReader,
     RowChunk,
     check_column_names,
@@ -50,15 +48,14 @@ class JSONLinesReader(FileReader):
     def __init__(
         self,
         path: str,
-        decoding: Decoding,
-        bad_rows: BadRowPolicy = STRICT_POLICY,
+        options: ReadOptions,
         report_progress: ProgressCallback = ignore_progress,
     ) -> None:
-        self.path, self.decoding, self.bad_rows = path, decoding, bad_rows
+        self.path, self.options = path, options
         self.jumps: list[tuple[int, int]] = []  # (row, line) wherever lines were skipped before a row
         self.count = 0
         self.skipped = 0
-        blocks = convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding)
+        blocks = convert_to_utf8(path, read_unpacked_blocks(path, report_progress), options)
         self.rows = self._read_objects(limit_lines(path, blocks, MAX_LINE_BYTES))
         self.first = [row for row, _ in zip(self.rows, range(ROWS_TO_FIND_COLUMNS), strict=False)]
         if not self.first:
@@ -89,7 +86,7 @@ class JSONLinesReader(FileReader):
                 row = self._parse_object(line, number)
             except DataError:
                 self.skipped += 1
-                if self.skipped > self.bad_rows.max_bad_lines:
+                if self.skipped > self.options.max_bad_lines:
                     raise
                 continue
             if number - self.count != (self.jumps[-1][1] - self.jumps[-1][0] if self.jumps else 0):

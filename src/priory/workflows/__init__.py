@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from priory.evaluation.costs import Costs
-    from priory.sources import BadRowPolicy, ReadOptions
-    from priory.sources.byte_streams import Decoding
+    from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
     from priory.workflows.auditing import audit
@@ -46,11 +45,9 @@ if TYPE_CHECKING:
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
 
 __all__ = [
-    "BadRowPolicy",
     "Callbacks",
     "ColumnOptions",
     "Costs",
-    "Decoding",
     "Evaluation",
     "FileTask",
     "JudgingOptions",
@@ -80,11 +77,9 @@ __all__ = [
 
 # scikit-learn and pyarrow take a second to import: only those who call a workflow pay for it
 _HOME = {
-    "BadRowPolicy": "sources",
     "Callbacks": "workflows.callbacks",
     "ColumnOptions": "sources.column_types",
     "Costs": "evaluation.costs",
-    "Decoding": "sources.byte_streams",
     "Evaluation": "workflows.evaluation",
     "FileTask": "workflows.model_files",
     "JudgingOptions": "workflows.judging",
