@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from priory import workflows
 from priory.cli.options import (
     FILE_PATH_TYPE,
     column_options,
@@ -49,10 +50,8 @@ def audit_command(
     Findings are low (worth knowing), medium (look before you trust a score) or high (the score cannot be trusted). The
     exit code is 3 if any finding is medium or high, else 0.
     """
-    from priory.workflows import audit
-
     with open_task(paths, given, more_paths=tests) as task:
-        findings = audit(task, test=tests, groups=groups, time=time)
+        findings = workflows.audit(task, test=tests, groups=groups, time=time)
     if json_:
         click.echo(findings.to_json())
     else:

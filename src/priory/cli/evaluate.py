@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from priory import workflows
 from priory.cli.decision_options import cost_options, pop_costs
 from priory.cli.options import (
     FILE_PATH_TYPE,
@@ -21,7 +22,6 @@ from priory.cli.terminal import format_heading, print_json, print_lines
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
-    from priory.workflows import Evaluation
     from priory.workflows.evaluation_tables import DecisionTables
 
 learned_option = OptionSection(
@@ -103,13 +103,12 @@ def evaluate_command(
     positive = given["positive"]
     costs = pop_costs({**given, "positive": positive if given["cost"] else None})
     check_exclusive("--groups", "--time")
-    from priory.workflows import JudgingOptions, evaluate
     from priory.workflows.evaluation_tables import tabulate_decisions
 
-    judging = JudgingOptions(**judging_options.pop(given))
+    judging = workflows.JudgingOptions(**judging_options.pop(given))
     learned = learned or not judging.is_default or curve or against is not None
     with open_task(paths, given) as task:
-        evaluation = evaluate(
+        evaluation = workflows.evaluate(
             model,
             task,
             learned=learned,
@@ -126,7 +125,7 @@ def evaluate_command(
         _print_evaluation(evaluation, tables, learned)
 
 
-def _convert_to_dict(evaluation: Evaluation, tables: DecisionTables) -> dict[str, object]:
+def _convert_to_dict(evaluation: workflows.Evaluation, tables: DecisionTables) -> dict[str, object]:
     return {
         "rows": evaluation.n_rows,
         "scores": evaluation.scores.to_dict(),
@@ -138,7 +137,7 @@ def _convert_to_dict(evaluation: Evaluation, tables: DecisionTables) -> dict[str
     }
 
 
-def _print_evaluation(evaluation: Evaluation, tables: DecisionTables, learned: bool) -> None:
+def _print_evaluation(evaluation: workflows.Evaluation, tables: DecisionTables, learned: bool) -> None:
     if learned:
         how = "each row judged by a model that has not learned it"
         folds = getattr(evaluation.scores, "folds", None)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from priory import workflows
 from priory.cli.options import (
     FILE_PATH_TYPE,
     get_required_key,
@@ -17,9 +18,6 @@ from priory.cli.options import (
 from priory.cli.sections import SectionedOption, check_exclusive, sectioned_command
 from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines
 from priory.models.ledger_formatting import EVIDENCE_UNITS
-
-if TYPE_CHECKING:
-    from priory.workflows import FileTask
 
 
 @sectioned_command(
@@ -90,28 +88,25 @@ def explain_command(
     check_exclusive("--what-if", "--overall")
     if label is not None and not overall:
         raise click.UsageError("--class is for a whole file; use it with --overall")
-    from priory.workflows import explain, explain_values
     from priory.workflows.explanation import convert_ledger_to_dict
 
     if path is None:
-        ledgers = explain_values(model, values, key=get_required_key())
+        ledgers = workflows.explain_values(model, values, key=get_required_key())
     else:
         with open_task((path,), given) as task:
             if overall:
                 return _explain_file(model, task, label, json_)
             if what_if:
                 return _explain_changes(model, task, numbers or (1,), json_)
-            ledgers = explain(model, task, numbers or (1,))
+            ledgers = workflows.explain(model, task, numbers or (1,))
     if json_:
         print_json([convert_ledger_to_dict(ledger) for ledger in ledgers])
     else:
         print_lines(str(ledgers.convert_unit(unit)), indent="")
 
 
-def _explain_changes(model: str, task: FileTask, numbers: tuple[int, ...], json_: bool) -> None:
-    from priory.workflows.counterfactuals import find_counterfactuals
-
-    found = find_counterfactuals(model, task, numbers)
+def _explain_changes(model: str, task: workflows.FileTask, numbers: tuple[int, ...], json_: bool) -> None:
+    found = workflows.find_counterfactuals(model, task, numbers)
     if json_:
         print_json([{**one._asdict(), "changes": [change._asdict() for change in one.changes]} for one in found])
         return
@@ -119,13 +114,13 @@ def _explain_changes(model: str, task: FileTask, numbers: tuple[int, ...], json_
         print_lines(one.describe(), indent="")
 
 
-def _explain_file(model: str, task: FileTask, label: str | None, json_: bool) -> None:
+def _explain_file(model: str, task: workflows.FileTask, label: str | None, json_: bool) -> None:
     from priory.evaluation.score_table import align_text_columns
-    from priory.workflows.importance import list_class_evidence, rank_columns
+    from priory.workflows.importance import list_class_evidence
     from priory.workflows.model_files import get_model_columns, load_classifier
 
     trained = load_classifier(model, task.key)
-    columns = [] if get_model_columns(trained).is_one_text else rank_columns(trained, task, label=label)
+    columns = [] if get_model_columns(trained).is_one_text else workflows.rank_columns(trained, task, label=label)
     evidence = list_class_evidence(trained, task, label=label)
     if json_:
         bits = [{"column": one.name, "bits": one.bits._asdict()} for one in columns]

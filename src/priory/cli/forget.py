@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from priory import workflows
 from priory.cli.options import open_task, update_options
 from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_update
@@ -20,8 +21,6 @@ def forget_command(
 
     All rows are forgotten, or none if one of them was never learned.
     """
-    from priory.workflows import forget
-
     with open_task(paths, given) as task:
-        result = forget(model, task, refresh_from=refresh_from, wait=wait)
+        result = workflows.forget(model, task, refresh_from=refresh_from, wait=wait)
     print_update("forgotten", model, result, json_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from priory import workflows
 from priory.cli.options import open_task, update_options
 from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_update
@@ -21,8 +22,6 @@ def learn_command(
     If MODEL does not exist, it is created as priory train --plain --target COLUMN would. Several processes may learn
     into one MODEL at the same time: each waits for its turn, and nothing is lost.
     """
-    from priory.workflows import learn
-
     with open_task(paths, given) as task:
-        result = learn(model, task, refresh_from=refresh_from, wait=wait)
+        result = workflows.learn(model, task, refresh_from=refresh_from, wait=wait)
     print_update("learned", model, result, json_)

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+import priory
+from priory import workflows
 from priory.cli.options import (
     FILE_PATH_TYPE,
     check_output_path,
@@ -39,11 +41,8 @@ def merge_command(
     out_path = check_output_path(out, models, force)
     if out_path is None or len(models) < 2:
         raise click.UsageError("give two models or more, and a file for the merged model with -o")
-    from priory.storage import save
-    from priory.workflows import merge
-
     with open_task(refresh_from, given) as task:
-        merged = merge(models, refresh_from=task)
-        save(merged, out_path)
+        merged = workflows.merge(models, refresh_from=task)
+        priory.save(merged, out_path)
     total = float(merged.class_count_.sum())
     print_json({"model": out_path, "rows": total}) if json_ else click.echo(f"wrote {out_path}: {total:,.0f} rows")

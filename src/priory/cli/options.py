@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import not_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from priory import workflows
 from priory.cli.sections import OptionSection, SectionedOption, check_exclusive, combine_decorators, define_option
 from priory.cli.terminal import watch_workflow
-
-if TYPE_CHECKING:
-    from priory.workflows import FileTask, TrainingOptions
 
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
@@ -303,34 +301,32 @@ update_options = combine_decorators(
 
 
 @contextmanager
-def open_task(paths: tuple[str, ...], given: dict[str, Any], *, more_paths: tuple[str, ...] = ()) -> Iterator[FileTask]:
+def open_task(
+    paths: tuple[str, ...], given: dict[str, Any], *, more_paths: tuple[str, ...] = ()
+) -> Iterator[workflows.FileTask]:
     """The files of a command with the options of `reading_options` and `column_options`, taken out of ``given``.
 
     Progress and notes are printed while the context is open; ``more_paths`` are files that are read besides.
     """
-    from priory.sources import ReadOptions
-    from priory.sources.column_types import ColumnOptions
-    from priory.workflows.model_files import FileTask
-
     texts, columns = dict.fromkeys(given.pop("text", None) or (), "text"), column_options.pop(given)
     if texts:
         columns["types"] = columns.get("types", {}) | texts
-    read = ReadOptions(**reading_options.pop(given))
+    read = workflows.ReadOptions(**reading_options.pop(given))
     with watch_workflow((*paths, *more_paths)) as callbacks:
-        yield FileTask(paths, ColumnOptions(**columns), read, get_required_key(), callbacks)
+        yield workflows.FileTask(paths, workflows.ColumnOptions(**columns), read, get_required_key(), callbacks)
 
 
-def pop_training_options(given: dict[str, Any]) -> TrainingOptions:
+def pop_training_options(given: dict[str, Any]) -> workflows.TrainingOptions:
     """The options of `training_options`, `learning_options` and `class_options`, taken out of ``given``."""
-    from priory.workflows import TrainingOptions
-
     check_exclusive("--plain", "--refine")
     check_exclusive("--textbook", "--refine", "--average", "--alpha", "--model", "--max-words")
     check_exclusive("--prior", "--class-weight")
     if given["m"] is not None and not given["textbook"]:
         raise click.UsageError("--m is the m-estimate of --textbook; use both, or --alpha")
     sections = (training_options, learning_options, class_options)
-    return TrainingOptions(**{name: value for section in sections for name, value in section.pop(given).items()})
+    return workflows.TrainingOptions(
+        **{name: value for section in sections for name, value in section.pop(given).items()}
+    )
 
 
 def get_required_key() -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from priory import workflows
 from priory.cli.decision_options import cost_options, pop_costs, threshold_option
 from priory.cli.options import (
     FILE_PATH_TYPE,
@@ -72,10 +73,8 @@ def predict_command(
     if costs is not None and threshold is not None:
         raise click.UsageError("costs and --threshold exclude each other; use one of them")
     out_path = check_output_path(out, (model, *paths), force)
-    from priory.workflows import predict
-
     with open_task(paths, given) as task:
-        rows = predict(model, task, threshold=threshold, costs=costs, top=top, probabilities=proba)
+        rows = workflows.predict(model, task, threshold=threshold, costs=costs, top=top, probabilities=proba)
         rows.write(out_path, "jsonl" if json_ else None, safe=not raw)
         for line in rows.describe():
             task.callbacks.notify(line)

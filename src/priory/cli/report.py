@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from priory import workflows
 from priory.cli.options import (
     FILE_PATH_TYPE,
     check_output_path,
@@ -64,10 +65,8 @@ def report_command(
     report_path = check_output_path(out, (model, *paths), force)
     if report_path is None:
         raise click.UsageError("a report is written to a file; use -o report.html")
-    from priory.workflows import report
-
     with open_task(paths, given) as task:
-        page, n_rows = report(
+        page, n_rows = workflows.report(
             model,
             task,
             learned=learned or against is not None,

@@ -9,13 +9,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
 
 import click
 from click.formatting import wrap_text
 
-if TYPE_CHECKING:
-    from priory.workflows import Callbacks, UpdateResult
+from priory import workflows
 
 MAX_LINE_WIDTH = 100  # columns
 QUIET_KEY = "priory.quiet"  # in the context of a command
@@ -97,7 +95,7 @@ def replace_non_finite(answer: object) -> object:
     return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
 
-def print_update(action: str, model: str, result: UpdateResult, as_json: bool) -> None:
+def print_update(action: str, model: str, result: workflows.UpdateResult, as_json: bool) -> None:
     """Print how many rows were learned or forgotten, and how many the model knows now."""
     from priory.workflows.callbacks import format_count
 
@@ -120,14 +118,13 @@ def format_command_line() -> str:
 
 
 @contextmanager
-def watch_workflow(paths: tuple[str, ...] = ()) -> Iterator[Callbacks]:
+def watch_workflow(paths: tuple[str, ...] = ()) -> Iterator[workflows.Callbacks]:
     """Callbacks that print notes and keep a status line while the files are read."""
     from priory.cli.progress import StatusLine
-    from priory.workflows import Callbacks
 
     sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
     line = StatusLine(sum(sizes) if len(sizes) == len(paths) else None, print_note, is_quiet())
     try:
-        yield Callbacks(line.show_progress, line.print_note, line.show_activity)
+        yield workflows.Callbacks(line.show_progress, line.print_note, line.show_activity)
     finally:
         line.clear()

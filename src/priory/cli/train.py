@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import priory
+from priory import workflows
 from priory.cli.engine_options import engine_options, pop_engine_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
@@ -35,7 +37,6 @@ from priory.cli.terminal import (
 
 if TYPE_CHECKING:
     from priory.leakage.findings import Findings
-    from priory.workflows import RegressionResult, TrainingResult
 
 MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN = 10, 12
 MAX_UNREADABLE_SHOWN = 5
@@ -88,14 +89,11 @@ def train_command(
     if model_path is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
     report_path = check_output_path(report, paths, force)
-    from priory.storage import save
-    from priory.workflows import TrainingResult, train
-
     with open_task(located, given) as task, engine as count:
-        result = train(task, options=options, count=count)
+        result = workflows.train(task, options=options, count=count)
         with task.callbacks.activity("writing the model"):
-            save(result.model, model_path)
-        if report_path and isinstance(result, TrainingResult):
+            priory.save(result.model, model_path)
+        if report_path and isinstance(result, workflows.TrainingResult):
             with task.callbacks.activity("writing the report"):
                 result.report(format_command_line()).save(report_path)
         elif report_path:
@@ -103,7 +101,7 @@ def train_command(
             report_path = None
     if json_:
         print_json({**result.as_dict(), "model": model_path, "report": report_path})
-    elif isinstance(result, TrainingResult):
+    elif isinstance(result, workflows.TrainingResult):
         _print_summary(result, model_path, report_path)
     else:
         _print_regression(result, model_path)
@@ -122,7 +120,7 @@ def _make_model_path(path: str) -> str:
     return f"{Path(name).stem or 'model'}.priory"
 
 
-def _print_summary(result: TrainingResult, model_path: str, report_path: str | None) -> None:
+def _print_summary(result: workflows.TrainingResult, model_path: str, report_path: str | None) -> None:
     counts = [f"{escape_unprintable(label)} {n:,.0f}" for label, n in result.classes.items()]
     click.echo(
         format_heading(f"{result.n_rows:,} rows, {len(counts)} classes")
@@ -145,7 +143,7 @@ def _print_summary(result: TrainingResult, model_path: str, report_path: str | N
     click.echo(f"wrote {written}; next: priory predict {model_path} FILE")
 
 
-def _print_regression(result: RegressionResult, model_path: str) -> None:
+def _print_regression(result: workflows.RegressionResult, model_path: str) -> None:
     from priory.evaluation.regression_scores import format_quantity
 
     click.echo(

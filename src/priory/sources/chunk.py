@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MAX_CELL_BYTES = 25 << 20
 MAX_LINE_BYTES = 2 * MAX_CELL_BYTES  # of a file of rows
@@ -60,8 +58,6 @@ class RowChunk(NamedTuple):
 
     def keep_rows(self, is_kept: Array) -> RowChunk:
         """The chunk with some of its rows: those where ``is_kept`` (rows,) is true."""
-        import pyarrow as pa
-
         rows = np.flatnonzero(is_kept)
         batch = self.batch.filter(pa.array(is_kept))
         return self._replace(batch=batch, kept=rows if self.kept is None else self.kept[rows])

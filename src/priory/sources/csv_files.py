@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+import pyarrow as pa
+
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
     READ_BLOCK_BYTES,
@@ -33,8 +35,6 @@ from priory.sources.csv_headers import parse_csv_header, read_whole_lines, sniff
 
 if TYPE_CHECKING:
     from _csv import Reader
-
-    import pyarrow as pa
 
 MAX_TAIL_BYTES = 4096  # of the end of the file
 CSV_CHUNK_ROWS = 4096
@@ -69,8 +69,6 @@ class DelimitedReader(FileReader):
         if self.options.ragged != "error":
             yield from self._read_carefully(column_names, 0)
             return
-        import pyarrow as pa
-
         n_rows, last_cell, doubtful = 0, "", False
         try:
             for batch, last in self._read_with_arrow(column_names):
@@ -97,7 +95,6 @@ class DelimitedReader(FileReader):
 
     def _read_with_arrow(self, column_names: tuple[str, ...]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Pairs of a batch with the named columns as text, and the last column of the file."""
-        import pyarrow as pa
         from pyarrow import csv as arrow
 
         numbered = [f"{j}" for j in range(len(self.names))]  # blank names are not unique
@@ -307,8 +304,6 @@ class DelimitedReader(FileReader):
 
 
 def _build_batch(rows: list[list[str]], positions: list[int], column_names: tuple[str, ...]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     columns = [pa.array([row[j] for row in rows], pa.string()) for j in positions]
     return pa.RecordBatch.from_arrays(columns, names=list(column_names))
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from weakref import finalize
 
+import pyarrow as pa
+
 from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError, MissingDependencyError
 from priory.sources.arrow_files import ColumnarReader
@@ -16,8 +18,6 @@ from priory.sources.record_files import RecordReader
 
 if TYPE_CHECKING:
     import sqlite3
-
-    import pyarrow as pa
 
 
 class SQLiteReader(RecordReader):
@@ -78,8 +78,6 @@ class DuckDBReader(ColumnarReader):
         yield from self._select(list(map(quote_identifier, column_names)))
 
     def _select(self, columns: list[str], limit: int | None = None) -> pa.RecordBatchReader:
-        import pyarrow as pa
-
         query = f"select {', '.join(columns)} from {quote_identifier(self.table)}"
         relation = self.connection.cursor().sql(query + ("" if limit is None else f" limit {limit}"))
         return pa.RecordBatchReader.from_stream(relation)

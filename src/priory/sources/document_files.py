@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
+import pyarrow as pa
+
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
     ProgressCallback,
@@ -44,8 +46,6 @@ class DocumentReader(FileReader):
         self.unreadable: list[str] = []
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
-        import pyarrow as pa
-
         rows, start = self._read_rows(), 0
         while block := list(_take_chunk_rows(rows)):
             columns = {

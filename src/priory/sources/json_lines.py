@@ -7,9 +7,10 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
@@ -28,9 +29,6 @@ from priory.sources.chunk import (
     RowChunk,
     check_column_names,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 JSON_CHUNK_ROWS = 4096
 ROWS_TO_FIND_COLUMNS = 1000  # the columns are the keys of these first rows
@@ -139,15 +137,11 @@ class JSONLinesReader(FileReader):
     def _build_batch(
         self, rows: list[dict[str, JSONCell]], start: int, column_names: tuple[str, ...]
     ) -> pa.RecordBatch:
-        import pyarrow as pa
-
         columns = [self._build_column([row.get(name) for row in rows], name, start) for name in column_names]
         return pa.RecordBatch.from_arrays(columns, names=list(column_names))
 
     def _build_column(self, cells: list[JSONCell], name: str, start: int) -> pa.Array:
         """Numbers if all cells are numbers, booleans if all are, else text."""
-        import pyarrow as pa
-
         kinds = {type(cell) for cell in cells} - {type(None)}
         if kinds == {int}:
             return pa.array(cells, pa.int64())

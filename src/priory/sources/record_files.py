@@ -7,14 +7,12 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from itertools import islice
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from priory.errors import DataError
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
 from priory.sources.chunk import FileReader, RowChunk, check_column_names
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 RECORD_CHUNK_ROWS = 8192
 
@@ -38,8 +36,6 @@ class RecordReader(FileReader):
         """The cells of these columns, a row at a time."""
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
-        import pyarrow as pa
-
         records, start = self._read_records(column_names), 0
         while rows := list(islice(records, RECORD_CHUNK_ROWS)):
             columns = [self._convert_column(name, j, rows, start) for j, name in enumerate(column_names)]
@@ -50,8 +46,6 @@ class RecordReader(FileReader):
             raise DataError(f"{format_path(self.path)}: {self.unit} {self.table!r} has no rows; give one with rows")
 
     def _convert_column(self, name: str, position: int, rows: list[tuple[object, ...]], start: int) -> pa.StringArray:
-        import pyarrow as pa
-
         cells = []
         for row, record in enumerate(rows, start=start):
             value = record[position]

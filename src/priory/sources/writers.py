@@ -180,11 +180,7 @@ def _write_columnar(batches: Iterator[pa.RecordBatch], file: BinaryIO, file_form
     from pyarrow import parquet
 
     first, batches = peek_first(batches)
-    if file_format == "parquet":
-        with parquet.ParquetWriter(file, first.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    else:
-        with pa.ipc.new_file(file, first.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+    opener = parquet.ParquetWriter if file_format == "parquet" else pa.ipc.new_file
+    with opener(file, first.schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
