@@ -7,14 +7,7 @@ from typing import Any
 import click
 
 from priory import workflows
-from priory.cli.options import (
-    FILE_PATH_TYPE,
-    column_options,
-    files_argument,
-    json_option,
-    open_task,
-    reading_options,
-)
+from priory.cli.options import FILE_PATH_TYPE, column_options, files_argument, json_option, open_task, reading_options
 from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_lines
 

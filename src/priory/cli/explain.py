@@ -7,14 +7,7 @@ from typing import Any
 import click
 
 from priory import workflows
-from priory.cli.options import (
-    FILE_PATH_TYPE,
-    get_required_key,
-    json_option,
-    model_argument,
-    open_task,
-    reading_options,
-)
+from priory.cli.options import FILE_PATH_TYPE, get_required_key, json_option, model_argument, open_task, reading_options
 from priory.cli.sections import SectionedOption, check_exclusive, sectioned_command
 from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines
 from priory.models.ledger_formatting import EVIDENCE_UNITS

@@ -104,9 +104,7 @@ reading_options = OptionSection(
         help="The character between the cells of a CSV. By default detected.",
     ),
     define_option(
-        "--encoding",
-        metavar="NAME",
-        help="The encoding of text; utf-8 by default, 'auto' uses the byte-order mark.",
+        "--encoding", metavar="NAME", help="The encoding of text; utf-8 by default, 'auto' uses the byte-order mark."
     ),
     define_option(
         "--errors",

@@ -24,13 +24,7 @@ from priory.sources.byte_streams import (
     limit_lines,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import (
-    MAX_CELL_BYTES,
-    MAX_LINE_BYTES,
-    FileReader,
-    RowChunk,
-    check_column_names,
-)
+from priory.sources.chunk import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 from priory.sources.csv_headers import parse_csv_header, read_whole_lines, sniff_delimiter
 
 if TYPE_CHECKING:
@@ -43,12 +37,7 @@ CSV_CHUNK_ROWS = 4096
 class DelimitedReader(FileReader):
     """A table as text: a header, and rows with as many cells; without a header the columns are c1, c2 and so on."""
 
-    def __init__(
-        self,
-        path: str,
-        options: ReadOptions,
-        report_progress: ProgressCallback = ignore_progress,
-    ) -> None:
+    def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> None:
         self.path, self.options, self.report_progress = path, options, report_progress
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None

@@ -22,13 +22,7 @@ from priory.sources.byte_streams import (
     limit_lines,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import (
-    MAX_CELL_BYTES,
-    MAX_LINE_BYTES,
-    FileReader,
-    RowChunk,
-    check_column_names,
-)
+from priory.sources.chunk import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 
 JSON_CHUNK_ROWS = 4096
 ROWS_TO_FIND_COLUMNS = 1000  # the columns are the keys of these first rows
@@ -43,12 +37,7 @@ JSONCell: TypeAlias = str | int | float | bool | None
 class JSONLinesReader(FileReader):
     """A file of JSON objects, one per line; a key that is absent from a row is a missing cell."""
 
-    def __init__(
-        self,
-        path: str,
-        options: ReadOptions,
-        report_progress: ProgressCallback = ignore_progress,
-    ) -> None:
+    def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> None:
         self.path, self.options = path, options
         self.jumps: list[tuple[int, int]] = []  # (row, line) wherever lines were skipped before a row
         self.count = 0

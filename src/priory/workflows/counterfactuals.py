@@ -62,10 +62,7 @@ class Counterfactual(NamedTuple):
 
 
 def find_counterfactuals(
-    model: ModelOrPath,
-    path: PathLike | FileTask,
-    row_numbers: Sequence[int] = (1,),
-    **given: Unpack[FileOptions],
+    model: ModelOrPath, path: PathLike | FileTask, row_numbers: Sequence[int] = (1,), **given: Unpack[FileOptions]
 ) -> list[Counterfactual]:
     """Which single cells of some rows of a file, changed to what, would change the answer.
 

@@ -33,7 +33,6 @@ from priory.workflows.model_files import (
     load_model,
     make_task,
 )
-from priory.workflows.peers import score_peers
 from priory.workflows.regression import evaluate_regression
 
 if TYPE_CHECKING:
@@ -147,6 +146,8 @@ def evaluate(
     with task.callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
         scores = {name: cross_validate(one, tables[name], labels, judging, side) for name, one in models.items()}
     if peers:
+        from priory.workflows.peers import score_peers  # takes a second: scikit-learn's ensembles
+
         with task.callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, judging, side)
             scores |= score_peers(get_model_columns(trained), tables[EVALUATED], labels, trained.classes_, splits)

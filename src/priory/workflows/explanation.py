@@ -36,10 +36,7 @@ JSONValue: TypeAlias = "str | int | float | bool | Sequence[JSONValue] | Mapping
 
 
 def explain(
-    model: ModelOrPath,
-    path: PathLike | FileTask,
-    row_numbers: Sequence[int] = (1,),
-    **given: Unpack[FileOptions],
+    model: ModelOrPath, path: PathLike | FileTask, row_numbers: Sequence[int] = (1,), **given: Unpack[FileOptions]
 ) -> Ledgers:
     """The evidence behind the prediction for some rows of a file.
 

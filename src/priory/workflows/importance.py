@@ -14,13 +14,7 @@ from priory.errors import DataError
 from priory.evaluation.costs import find_class_index
 from priory.evaluation.intervals import Interval, mean_interval
 from priory.sources.column_types import InputRows
-from priory.workflows.model_files import (
-    FileOptions,
-    FileTask,
-    load_classifier,
-    make_task,
-    read_all_labelled_rows,
-)
+from priory.workflows.model_files import FileOptions, FileTask, load_classifier, make_task, read_all_labelled_rows
 from priory.workflows.training_results import list_strongest_evidence
 
 if TYPE_CHECKING:
@@ -37,11 +31,7 @@ class ColumnImportance(NamedTuple):
 
 
 def rank_columns(
-    model: ModelOrPath,
-    paths: Paths | FileTask,
-    *,
-    label: str | None = None,
-    **given: Unpack[FileOptions],
+    model: ModelOrPath, paths: Paths | FileTask, *, label: str | None = None, **given: Unpack[FileOptions]
 ) -> list[ColumnImportance]:
     """How much each column of a table matters to a model on rows of files, the most important first.
 
@@ -76,11 +66,7 @@ def rank_columns(
 
 
 def list_class_evidence(
-    model: ModelOrPath,
-    paths: Paths | FileTask,
-    *,
-    label: str | None = None,
-    **given: Unpack[FileOptions],
+    model: ModelOrPath, paths: Paths | FileTask, *, label: str | None = None, **given: Unpack[FileOptions]
 ) -> dict[str, list[tuple[str, float]]]:
     """For each class, or for one, the words or columns that speak most for it on rows of files, in decibans."""
     task = make_task(paths, given)

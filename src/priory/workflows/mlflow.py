@@ -37,12 +37,7 @@ class PyfuncModel:
 
 
 def save_model(
-    model: Any,
-    path: str | Path,
-    *,
-    predict_method: str = "predict",
-    mlflow_model: Any = None,
-    signature: Any = None,
+    model: Any, path: str | Path, *, predict_method: str = "predict", mlflow_model: Any = None, signature: Any = None
 ) -> None:
     """Write a model into a new folder as MLflow reads it.
 

@@ -17,7 +17,6 @@ from priory.workflows.model_files import (
     make_task,
     read_all_labelled_rows,
 )
-from priory.workflows.peers import score_peers
 from priory.workflows.training_results import audit_sample, draw_report_curve
 
 if TYPE_CHECKING:
@@ -79,6 +78,8 @@ def report(
     if peers:
         if not learned:
             raise DataError("peers are fitted to folds of rows that the model has learned; say that it has")
+        from priory.workflows.peers import score_peers
+
         with callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, JudgingOptions(DEFAULT_FOLDS), SideColumns(()))
             scores = trained.evaluate(table, labels, folds=splits)

@@ -131,11 +131,7 @@ def forget(
 
 
 def refresh(
-    model: PathLike,
-    paths: Paths | FileTask,
-    *,
-    wait: float | None = None,
-    **given: Unpack[FileOptions],
+    model: PathLike, paths: Paths | FileTask, *, wait: float | None = None, **given: Unpack[FileOptions]
 ) -> UpdateResult:
     """Fit the corrections of a model file again, to rows that the model has learned.
 
@@ -157,10 +153,7 @@ def refresh(
 
 
 def merge(
-    models: Sequence[ModelOrPath],
-    *,
-    refresh_from: Paths | FileTask = (),
-    **given: Unpack[FileOptions],
+    models: Sequence[ModelOrPath], *, refresh_from: Paths | FileTask = (), **given: Unpack[FileOptions]
 ) -> TableOrTextClassifier:
     """A new model that has learned what all the models have, as if one had learned all rows.
 
