@@ -1,4 +1,4 @@
-"""``priory audit``: leakage in the data."""
+"""``priory audit``: look for leakage in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that say how an answer is chosen: by costs, or by thresholds."""
+"""Options for decisions: costs of mistakes, and thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``priory evaluate``: predictions compared with labels."""
+"""``priory evaluate``: compare predictions with labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``priory explain``: the evidence behind a prediction, added up."""
+"""``priory explain``: show the evidence behind a prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``priory forget``: rows unlearned from a model file."""
+"""``priory forget``: unlearn rows from a model file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``priory inspect``: what a model file contains and would reveal."""
+"""``priory inspect``: list the contents of a model file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``priory learn``: more rows learned into a model file."""
+"""``priory learn``: learn more rows into a model file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``priory merge``: what several models have learned, added up in one."""
+"""``priory merge``: add several models."""
 
 from __future__ import annotations
 

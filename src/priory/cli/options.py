@@ -1,4 +1,4 @@
-"""Options that several commands share, and the workflow options they become."""
+"""Options that several commands share, and the records that they fill."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def get_required_key() -> str | None:
 
 
 def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) -> str | None:
-    """The path, if it may be written; None for standard output. Inputs are never overwritten."""
+    """Return the path if it may be written, or None for standard output. Inputs are never overwritten."""
     if path is None or path == "-":
         return None
     target = Path(path)

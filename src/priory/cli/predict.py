@@ -1,4 +1,4 @@
-"""``priory predict``: the rows of files with a label, its probability and its certainty."""
+"""``priory predict``: add a label, its probability and its certainty to the rows of files."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def predict_command(
 
     The output has all columns of FILEs and three more: label, probability and certainty (or predicted_label and so on,
     where FILEs have a column of that name). Certainty is the log-odds of the label in decibans, 10 * log10 of the odds:
-    +10 means ten to one, +20 a hundred to one. Where there is no label, they are those of the most probable class.
+    +10 means ten to one, +20 a hundred to one. Where there is no label, both belong to the most probable class.
 
     With costs the label is the answer of least expected cost, and a column expected_cost says how much that is. --json
     writes JSON lines. A line on standard error sums up: rows, the share of each label, how certain they are, how many
-    have none, and whether the classes have drifted away from those of training.
+    have none, and whether the classes have drifted since training.
     """
     costs, threshold = pop_costs(given), threshold_option.pop(given).get("thresholds")
     if costs is not None and threshold is not None:

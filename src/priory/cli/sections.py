@@ -1,4 +1,4 @@
-"""Commands and options whose help is in sections."""
+"""Commands with options in sections: help, parsing, and commands that are imported on use."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SectionedOption(click.Option):
 
 
 class SectionedCommand(click.Command):
-    """A command whose help shows the options in sections, its own options first; every command can be quiet."""
+    """A command whose help lists options by section, and that has --quiet."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -85,7 +85,7 @@ class SectionedCommand(click.Command):
 
 
 class LateGroup(click.Group):
-    """A group whose commands are imported when they are asked for; ``homes`` says where they are, in order."""
+    """A group whose commands are imported on use; ``homes`` has the module and function of each, in order."""
 
     def __init__(self, *given: Any, homes: Mapping[str, str], **named: Any) -> None:
         super().__init__(*given, **named)

@@ -1,4 +1,4 @@
-"""What a person sees: notes and progress on standard error, answers on standard output, nothing unprintable."""
+"""Terminal output: answers on standard output, notes and progress on standard error, unprintable text escaped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUIET_KEY = "priory.quiet"  # in the context of a command
 
 
 def escape_unprintable(text: str) -> str:
-    """Text of unknown origin, safe for a terminal: characters that do not print are escaped.
+    """Escape unprintable characters, so that untrusted text is safe on a terminal.
 
     >>> escape_unprintable("red \\x1b[31m")
     'red \\\\x1b[31m'
@@ -35,13 +35,13 @@ def format_one_line(text: str) -> str:
 
 
 def is_quiet() -> bool:
-    """Whether the command was told to print no notes and no progress."""
+    """Whether the command has --quiet."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(QUIET_KEY))
 
 
 def print_note(text: str) -> None:
-    """Print a line for the person, on standard error, where it does not get into a pipe; nothing with --quiet."""
+    """Print a note on standard error, unless the command has --quiet."""
     if is_quiet():
         return
     click.echo(f"priory: {format_one_line(text)}", err=True)
@@ -112,7 +112,7 @@ def invoke_command(app: click.Command, arguments: list[str]) -> None:
 
 
 def format_command_line() -> str:
-    """The command that is running, as it can be typed again."""
+    """The running command as a line for the shell."""
     context = click.get_current_context()
     return shlex.join(["priory", *context.find_root().obj]) if context.find_root().obj else ""
 

@@ -1,4 +1,4 @@
-"""``priory train``: learn a model from files, and print what a person wants to know about it."""
+"""``priory train``: learn a model from files, and print its scores, evidence and audit."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def train_command(
     memory. A URL such as 's3://bucket/mail/*.parquet' names Parquet files elsewhere.
 
     After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
-    has not learned. The scores are those of cross-validation: each row is judged by a model, corrections included, that
-    has not seen it. Next to them is the base rate, the score of always answering the most common class. Fewer than six
-    rows are not scored. A target of more than 20 different numbers is a number to predict, by Bayesian linear
-    regression; --classes takes each of them for a class.
+    has not learned. The scores are cross-validated: each row is judged by a model, corrections included, that has not
+    seen it. Next to them is the base rate, the score of always answering the most common class. Fewer than six rows are
+    not scored. A target of more than 20 different numbers is a number to predict, by Bayesian linear regression;
+    --classes takes each of them for a class.
 
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
@@ -168,7 +168,7 @@ def _print_findings(findings: Findings | None) -> None:
 
 
 def _shorten_list(names: list[str], max_names: int) -> list[str]:
-    """The first of many, and how many more there are."""
+    """The first names, and how many more there are."""
     return names if len(names) <= max_names else [*names[:max_names], f"and {len(names) - max_names} more"]
 
 

@@ -1,6 +1,6 @@
-"""Reading files: CSV, TSV, JSON lines, Parquet, Arrow, compressed or not; patterns, folders, texts by class, mail.
+"""Read files: CSV, TSV, JSON lines, Parquet, Arrow, compressed or not; patterns, folders, texts by class, mail.
 
-`open_files` detects the formats and gives the rows a chunk at a time; `column_types` says what the columns are.
+`open_files` detects the formats and returns the rows a chunk at a time; `column_types` has the kinds of their columns.
 """
 
 from priory.sources.byte_streams import ReadOptions

@@ -1,4 +1,4 @@
-"""Parquet and Arrow (Feather) files, whose columns have types."""
+"""Readers of Parquet and Arrow (Feather) files, which have typed columns."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ColumnarReader(FileReader):
             raise DataError(f"{format_path(self.path)}: has columns but no rows; give a file with rows")
 
     def _read_plain_batches(self, column_names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """Rows as text, numbers or booleans; a text that is too long is an error."""
+        """Yield rows as text, numbers or booleans; an oversized text is an error."""
         start = 0
         for batch in _merge_small_batches(map(_decode_dictionaries, self._read_batches(list(column_names)))):
             self._check_batch(batch, start)
@@ -68,7 +68,7 @@ class ColumnarReader(FileReader):
             start += batch.num_rows
 
     def _check_batch(self, batch: pa.RecordBatch, start: int) -> None:
-        """Raise an error if the memory of a batch is not what its types promise; texts must be UTF-8."""
+        """Raise an error if the buffers of a batch do not match its types; texts must be UTF-8."""
         try:
             batch.validate(full=True)
         except pa.ArrowInvalid:
@@ -142,7 +142,7 @@ class ArrowReader(ColumnarReader):
 
 
 def _compute_batch_rows(batch: pa.RecordBatch) -> int:
-    """How many rows to read at a time: the longest text of a dictionary may be the cell of every row."""
+    """The number of rows to read at a time: every row may refer to the longest text of the dictionary."""
     from pyarrow import compute
 
     texts = [column.dictionary for column in batch.columns if pa.types.is_dictionary(column.type)]

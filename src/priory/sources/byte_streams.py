@@ -1,6 +1,6 @@
-"""The bytes of a file or of standard input, decompressed and converted to UTF-8 a block at a time.
+"""Read a file or standard input as blocks of bytes, decompressed and converted to UTF-8.
 
-Whether a file is compressed is decided by its first bytes, not by its name; how much it may decompress to is limited.
+Compression is detected by the first bytes, not by the name, and the decompressed size is limited.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_UNPACK_RATIO = 200  # decompressed bytes for each compressed one
 MIN_UNPACK_LIMIT = 1 << 26  # decompressed bytes that are always allowed
 STDIN_PATH = "-"
 
-UNSUPPORTED_SIGNATURES = {  # first bytes of files that are not tables, whatever their names say
+UNSUPPORTED_SIGNATURES = {  # first bytes of files that hold no table, by what they are
     b"PK\x03\x04": "a zip file; unpack it first",
     b"\x89PNG": "a PNG image; give a table or texts",
     b"\xff\xd8\xff": "a JPEG image; give a table or texts",
@@ -119,7 +119,7 @@ class ReadOptions:
 
 
 def read_magic_bytes(path: str) -> bytes:
-    """The first bytes of a file; empty for standard input, of which nothing is consumed."""
+    """The first 16 bytes of a file; empty for standard input, which is not consumed."""
     if path == STDIN_PATH:
         return b""
     with open(path, "rb") as file:
@@ -170,7 +170,7 @@ def _prepend_block(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """All members of a gzip file: pairs of the number of bytes decompressed so far, and what a few of them became."""
+    """Decompress all members of a gzip file: yield the number of bytes read so far, and a decompressed block."""
     member, read, begun = zlib.decompressobj(31), 0, True
     try:
         for block in blocks:
@@ -192,7 +192,7 @@ def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
                 yield read - len(block), unpacked
     except zlib.error as error:
         raise DataError(f"{format_path(path)}: is damaged before byte {read} ({error}); compress it again") from None
-    while begun and not member.eof:  # what the decompressor still has
+    while begun and not member.eof:  # output that the decompressor still buffers
         rest = member.decompress(member.unconsumed_tail, READ_BLOCK_BYTES)
         if not rest:
             raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
@@ -218,7 +218,7 @@ def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 def _unpack_streams(
     path: str, blocks: Iterator[bytes], make: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]
 ) -> Iterator[tuple[int, bytes]]:
-    """All streams of a bzip2 or xz file: pairs of the bytes read so far, and what a few of them became."""
+    """Decompress all streams of a bzip2 or xz file: yield the number of bytes read so far, and a block."""
     stream, read = make(), 0
     try:
         for block in blocks:
@@ -236,7 +236,7 @@ def _unpack_streams(
 
 
 def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """The decompressed bytes; an error if there are suspiciously many."""
+    """Yield decompressed blocks; raise an error at the size of a decompression bomb."""
     total = 0
     for read, block in pairs:
         total += len(block)
@@ -250,7 +250,7 @@ def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[b
 
 
 def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -> Iterator[bytes]:
-    """The blocks; an error, before they pile up anywhere, if a line has more bytes than the limit.
+    """Yield the blocks; raise an error as soon as a line has more bytes than the limit.
 
     ``line`` is the number of the first line in the file.
     """
@@ -267,7 +267,7 @@ def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -
 
 
 def convert_to_utf8(path: str, blocks: Iterator[bytes], options: ReadOptions) -> Iterator[bytes]:
-    """The text in UTF-8 without a byte-order mark; bytes that claim to be UTF-8 already are not checked here."""
+    """Yield the text in UTF-8 without a byte-order mark; input declared as UTF-8 is not validated here."""
     first = next(blocks, b"")
     if unsupported := _describe_unsupported(first):
         raise DataError(f"{format_path(path)}: is {unsupported}")
@@ -299,7 +299,7 @@ def convert_to_utf8(path: str, blocks: Iterator[bytes], options: ReadOptions) ->
 
 
 def _describe_unsupported(first: bytes) -> str | None:
-    """What a file is and what to do with it, if its first block shows that it holds neither a table nor a text."""
+    """Name an unsupported format by its first block, with a remedy; None for a table or a text."""
     if first.startswith(b"PK\x03\x04"):
         office = (what for part, what in OFFICE_PARTS.items() if part in first)
         return next(office, UNSUPPORTED_SIGNATURES[b"PK\x03\x04"])
@@ -307,7 +307,7 @@ def _describe_unsupported(first: bytes) -> str | None:
 
 
 class BlockStream:
-    """Blocks of bytes as a file object that Arrow can read."""
+    """File object over blocks of bytes, for Arrow."""
 
     closed = False
 
@@ -339,7 +339,7 @@ class BlockStream:
 
 
 class RawBlockStream(io.RawIOBase):
-    """Blocks of bytes as one of Python's own file objects."""
+    """Raw file object over blocks of bytes, for Python's io module."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self.stream = BlockStream(blocks)
@@ -355,6 +355,6 @@ class RawBlockStream(io.RawIOBase):
 
 
 def format_path(path: str | os.PathLike[str]) -> str:
-    """A path for one line of a message, unprintable characters escaped."""
+    """Format a path for an error message, with unprintable characters escaped."""
     text = os.fspath(path)
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogateescape").decode() for c in text)

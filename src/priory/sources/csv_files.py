@@ -1,4 +1,4 @@
-"""CSV and TSV files, read by Arrow. Where it fails, a slower reader names the place, or reads the rest itself."""
+"""Reader of CSV and TSV files: Arrow parses them, and Python's csv locates errors and reads the rest."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DelimitedReader(FileReader):
         self.names = check_column_names(format_path(path), names)
         self.body = head[size:]
 
-    # -- the fast way --------------------------------------------------------------------------------------------
+    # -- fast: Arrow --------------------------------------------------------------------------------------------
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         if self.options.ragged != "error":
@@ -109,7 +109,7 @@ class DelimitedReader(FileReader):
             )
 
     def _catch_failure(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The blocks up to the first error, which is kept: raised in a thread of Arrow's it could block that thread."""
+        """Yield blocks up to the first error, which is kept: raised in a thread of Arrow it could block that thread."""
         try:
             yield from blocks
         except Exception as error:
@@ -136,7 +136,7 @@ class DelimitedReader(FileReader):
         return "\n" in cell or "\r" in cell or self.tail.rstrip(b"\r\n").endswith(opened_with[-MAX_TAIL_BYTES:])
 
     def _has_swallowed_rows(self, batch: pa.RecordBatch) -> bool:
-        """Whether a cell has lines that look like rows: a quote may not have been closed."""
+        """Whether a cell contains lines that look like rows, as after a quote that was not closed."""
         from pyarrow import compute
 
         memory = [column.buffers()[2] for column in batch.columns]
@@ -145,7 +145,7 @@ class DelimitedReader(FileReader):
         row = rf"[\r\n][^\r\n]*{re.escape(self.delimiter)}"
         return any(compute.any(compute.match_substring_regex(column, row)).as_py() for column in batch.columns)
 
-    # -- the slow way -------------------------------------------------------------------------------------------
+    # -- slow: Python's csv -------------------------------------------------------------------------------------------
 
     def _open_csv_reader(
         self, blocks: Iterator[bytes], strict: bool = False, first: list[str] | None = None, line: int = 1
@@ -210,7 +210,7 @@ class DelimitedReader(FileReader):
             header = header and not row
 
     def _check_quotes(self, error: csv.Error, line: int, last: int, first: str) -> None:
-        """Raise if a cell is too large or a quote runs over several lines; other irregular quotes do no harm."""
+        """Raise an error if a cell is too large or a quote spans lines; other irregular quotes are harmless."""
         name = format_path(self.path)
         if "field larger than" in str(error):
             raise ModelTooLargeError(
@@ -253,7 +253,7 @@ class DelimitedReader(FileReader):
         return before
 
     def _read_carefully(self, column_names: tuple[str, ...], first_row: int) -> Iterator[RowChunk]:
-        """The rows from number ``first_row`` on, by Python's csv."""
+        """Read the rows from number ``first_row`` on with Python's csv."""
         positions = [self.names.index(name) for name in column_names]
         width, start, size = len(self.names), first_row, 0
         kept: list[list[str]] = []

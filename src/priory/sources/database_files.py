@@ -1,4 +1,4 @@
-"""Tables of databases: SQLite, which comes with Python, and DuckDB, an optional dependency. They are only read."""
+"""Read-only readers of SQLite and DuckDB tables; duckdb is an optional dependency."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class DuckDBReader(ColumnarReader):
 
 
 def quote_identifier(name: str) -> str:
-    """A name for an SQL query."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def choose_table(path: str, tables: list[str], wanted: str | None, unit: str) -> str:
-    """The table that is wanted, or the only one there is; ``unit`` is what the format calls it."""
+    """Return the wanted table, or the only one; ``unit`` is the format's word for a table."""
     listed = ", ".join(map(repr, tables[:10]))
     if not tables:
         raise DataError(f"{format_path(path)}: has no {unit}; give a file with rows")

@@ -1,4 +1,4 @@
-"""Finds and opens files: by path, pattern or folder, or standard input; the format is detected."""
+"""Find files by path, pattern or folder, detect their formats, and open them."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ TABLE_READERS: dict[str, Callable[[str, str | None, ProgressCallback], FileReade
 
 
 class FileRows:
-    """All rows of all files, in order. The columns are those of the first file; others may have them in another order.
+    """All rows of all files, in order. The first file defines the columns; others may have them in another order.
 
-    A file is opened when its turn comes, because there may be more files than can be open at once.
+    Files are opened one after the other, because there may be more than can be open at once.
     """
 
     def __init__(self, openers: list[FileOpener], report_progress: ProgressCallback = ignore_progress) -> None:
@@ -85,7 +85,7 @@ class FileRows:
 
 
 def open_files(paths: list[str], options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> FileRows:
-    """The rows of all files that the paths name."""
+    """Open all files that the paths name."""
     if paths.count(STDIN_PATH) > 1:
         raise DataError("-: standard input is given twice; give it once")
     openers = [opener for path in paths for opener in _find_openers(path, options)]
@@ -152,9 +152,9 @@ def _open_file(path: str, options: ReadOptions, report_progress: ProgressCallbac
 
 
 def detect_format(path: str, text_column: str | None = None) -> str:
-    """The format: by the first bytes if they decide, else by the name, else by the content.
+    """Detect the format by the first bytes, else by the name, else by the content.
 
-    With ``text_column``, a file is a text unless something shows that it is a table, such as a header with this column.
+    With ``text_column``, a file is a text unless it is recognised as a table, for example by a header with this column.
     """
     if path == STDIN_PATH:
         return "csv"
@@ -186,7 +186,7 @@ def detect_format(path: str, text_column: str | None = None) -> str:
 
 
 def _detect_table(head: bytes, column: str) -> str | None:
-    """The format of a table that has the column, by its first line; None for a text."""
+    """The format of a table with this column, by its first line; None for a text."""
     line = head.lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
     if line.startswith("{"):
         return "jsonl" if f'"{column}"' in line else None
@@ -195,7 +195,7 @@ def _detect_table(head: bytes, column: str) -> str | None:
 
 
 def make_absent_column_error(path: str, absent: list[str], names: tuple[str, ...], reason: str = "") -> DataError:
-    """The error for columns that a file does not have, with the name that was probably meant."""
+    """An error for absent columns, with a suggestion."""
     named = f"{format_names(absent)}{suggest_name(absent[0], names)}{reason}"
     return DataError(f"{format_path(path)}: has no column {named}; it has {format_names(names)}")
 

@@ -1,4 +1,4 @@
-"""Files that are documents: texts in a folder for each class, mboxes, maildirs and messages. Each text is a row."""
+"""Reader of documents: texts in a folder for each class, mboxes, maildirs and messages. Each text is a row."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class DocumentReader(FileReader):
         if len(self.files) > 1 and file.stat().st_size == 0:
             yield ""
             return
-        from priory.sources.mail import read_mail  # only messages need what it imports
+        from priory.sources.mail import read_mail  # slow to import, and needed for mail only
         from priory.sources.mail_structure import split_mbox
 
         blocks = read_unpacked_blocks(str(file), self.report_progress)
@@ -124,7 +124,7 @@ def _take_chunk_rows(rows: Iterator[tuple[str, str, str]]) -> Iterator[tuple[str
 
 
 def _read_start(blocks: Iterator[bytes]) -> bytes:
-    """A document up to a little more than the limit, which shows whether it is too long."""
+    """Read a document, up to a block beyond the limit, so that a longer one is recognised."""
     start, size = [], 0
     for block in blocks:
         start.append(block)
@@ -140,7 +140,7 @@ def is_mbox(file: Path) -> bool:
 
 
 def is_mail(file: Path) -> bool:
-    """Whether a file begins with a header that mail gets in transit; texts that people write do not."""
+    """Whether a file begins with a header that is added in transit, which ordinary texts do not have."""
     with file.open("rb") as opened_file:
         return MAIL_START_PATTERN.match(opened_file.read(20)) is not None
 

@@ -1,4 +1,4 @@
-"""JSON lines: one flat object per line."""
+"""Reader of JSON lines: one flat object per line."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class JSONLinesReader(FileReader):
         place = f"{format_path(self.path)}:{number}"
         if len(line) > MAX_SYNTAX_BYTES and len(STRING_PATTERN.sub(b"", line)) > MAX_SYNTAX_BYTES:
             raise ModelTooLargeError(f"{place}: has millions of values; give flat objects with fewer keys")
-        if _measure_depth(line) > MAX_DEPTH:  # before the parser, which would go as deep
+        if _measure_depth(line) > MAX_DEPTH:  # before the parser, which is recursive
             raise DataError(f"{place}: is nested too deeply; give flat objects")
         try:
             text = line.decode()
@@ -161,7 +161,7 @@ def _split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _measure_depth(line: bytes) -> int:
-    """How deeply lists and objects are nested, at most; lines with few of them are not looked at."""
+    """The largest depth of nested lists and objects; 0 for lines with few brackets, which cannot be too deep."""
     if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
         return 0
     brackets = np.frombuffer(STRING_PATTERN.sub(b"", line), dtype=np.uint8)
@@ -170,7 +170,7 @@ def _measure_depth(line: bytes) -> int:
 
 
 def check_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The object with these keys, for ``json``, which would take the last of those that are given twice."""
+    """Build an object for ``json``, which would silently keep the last of repeated keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

@@ -1,4 +1,4 @@
-"""The labels of rows: the target of a file as classes."""
+"""Read the target of files: labels as classes, or numbers to predict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def looks_continuous(chunk: RowChunk, target: str, column_options: ColumnOptions
 
 
 class LabelReader:
-    """Reads labels, which stay the text they are; ``names`` are the classes so far, in order of appearance."""
+    """Reads labels as text; ``names`` are the classes so far, in order of appearance."""
 
     def __init__(self, target: str, column_options: ColumnOptions) -> None:
         self.target, self.column_options = target, column_options

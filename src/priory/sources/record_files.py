@@ -1,4 +1,4 @@
-"""Files whose rows come as Python values: they are read as text, like those of a CSV."""
+"""Base of readers whose rows are Python values; they are converted to text, as in a CSV."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORD_CHUNK_ROWS = 8192
 
 
 class RecordReader(FileReader):
-    """One table of a file that may have several; ``unit`` is what the format calls a table."""
+    """Reads one table of a file that may have several; ``unit`` is the format's word for a table."""
 
     unit: str
 
@@ -59,7 +59,7 @@ class RecordReader(FileReader):
 
 
 def format_value_as_cell(value: object) -> str | None:
-    """A value as a CSV would have it; None if it is missing.
+    """Format a value as in a CSV; None if it is missing.
 
     >>> format_value_as_cell(True), format_value_as_cell(2.0), format_value_as_cell(datetime(2024, 5, 1))
     ('true', '2', '2024-05-01')

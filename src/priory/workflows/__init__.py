@@ -1,19 +1,19 @@
-"""What the commands of ``priory`` do, as functions: from files to models and from models to answers.
+"""The commands of ``priory`` as Python functions: from files to models and from models to answers.
 
     train       learn a model from files of any size; returns the model, its scores, its evidence and the audit
     predict     label the rows of files
-    explain     the evidence behind the prediction for some rows of a file
-    explain_values   the evidence behind the prediction for texts or for cells given by column name
+    explain     show the evidence behind the predictions for rows of a file
+    explain_values   show the evidence behind the prediction for texts, or for cells by column name
     evaluate    compare a model's predictions with the labels of files
-    report      an HTML report about a model on the rows of files
+    report      write an HTML report about a model on the rows of files
     audit       look for leakage in files
     learn       learn the rows of files into a model file
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
-    merge       add up what several models have learned
-    rank_columns   how much each column matters, over all rows of files
-    find_counterfactuals   which single cells, changed to what, would change the answer to a row
-    inspect     what a model file contains and would reveal
+    merge       add the statistics of several models
+    rank_columns   rank columns by how much worse a model predicts without them
+    find_counterfactuals   find changes of a single cell that change the prediction for a row
+    inspect     list what a model file contains and would reveal
 
 Files are read a block at a time, so they may be larger than memory. Every function takes paths with the keyword
 arguments of `FileTask`, or a `FileTask`: the files, the `ReadOptions` for parsing them, the `ColumnOptions` for their
@@ -75,7 +75,7 @@ __all__ = [
     "train",
 ]
 
-# scikit-learn and pyarrow take a second to import: only those who call a workflow pay for it
+# Public name -> module. Modules are imported on first use, because scikit-learn and pyarrow take a second to import.
 _HOME = {
     "Callbacks": "workflows.callbacks",
     "ColumnOptions": "sources.column_types",

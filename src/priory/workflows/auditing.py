@@ -1,4 +1,4 @@
-"""The leakage audit of rows from files."""
+"""Leakage audit of the rows of files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def audit(
     test : one path or several, optional
         The test rows.
     groups, time : str, optional
-        Columns: which rows belong together, such as those of one person; when a row was known.
+        Columns: the group of a row, such as a person, and the time at which the row was known.
     **given
         The target and how the files are read, as for `FileTask`.
 
@@ -58,10 +58,10 @@ def audit(
 
 
 def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity: bool | None = None) -> pa.Table:
-    """All rows, with the target as the last column: an audit compares every row with every other.
+    """Read all rows, with the target as the last column: an audit compares every row with every other.
 
-    A target that looks like a number to predict is a column of numbers, which the audit cuts into parts; the test table
-    follows the training table (``is_quantity``).
+    A continuous target becomes a column of numbers, which the audit bins. ``is_quantity`` makes the test table follow
+    the training table.
     """
     target = column_options.find_target(rows)
     features = column_options.find_features(rows)

@@ -1,4 +1,4 @@
-"""Tables about classes in files: what mistakes cost, and how probable the classes are."""
+"""Read costs of mistakes and class priors from files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def read_costs(path: PathLike) -> Costs:
-    """The costs in a file.
+    """Read a cost matrix.
 
-    Its first column has the true classes, the other columns the answers by name; a column ``abstain`` has the costs of
-    giving no answer. An answer without a column costs 1 where it is wrong.
+    The first column has the true classes, each other column the costs of the answer that it is named after; the column
+    ``abstain`` has the costs of giving no answer. An answer without a column costs 1 where it is wrong.
     """
     rows = FileTask(path).open()
     truth, *answers = rows.names
@@ -39,7 +39,7 @@ def read_costs(path: PathLike) -> Costs:
 
 
 def read_class_prior(path: PathLike) -> dict[str, float]:
-    """The classes in the first column of a file, and in its second how probable or how frequent each is."""
+    """Read classes from the first column of a file, and their probabilities or counts from the second."""
     rows = FileTask(path).open()
     if len(rows.names) < 2:
         raise DataError(

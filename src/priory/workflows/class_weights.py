@@ -1,7 +1,7 @@
-"""How much classes count: prior probabilities, or weights, which multiply the share of each class in training.
+"""Class priors and class weights; a weight multiplies the share of its class in the training rows.
 
-To weight all rows of a class scales its statistics, which changes nothing but the class prior, apart from smoothing. So
-weights are a declared prior: the statistics remain those of the rows, and rows can be learned and forgotten as ever.
+Weighting all rows of a class scales its statistics, which changes only the class prior, apart from smoothing. So
+weights are a declared prior: the statistics still count every row once, and rows can be learned and forgotten.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ClassWeight = Literal["balanced"] | Mapping[str, float]
 def declare_class_prior(
     model: TableOrTextClassifier, prior: DeclaredPrior | None, class_weight: ClassWeight | None
 ) -> None:
-    """Give a model that has learned its rows the declared prior, or the one that the weights make of the shares."""
+    """Set the class prior of a fitted model: the declared one, or the class shares times the weights."""
     if prior is None and class_weight is None:
         return
     if prior == "uniform" or class_weight == "balanced":

@@ -1,4 +1,4 @@
-"""What to think of a model: its scores on rows of files, beside those of other models, by group, by rows learned."""
+"""Score a model on rows of files: compared with other models, by group, and by the number of rows learned."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ EVALUATED = ""  # the name of the model that is evaluated, among those that it i
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The scores of a model on rows of files.
+    """Scores of a model on rows of files.
 
     Attributes
     ----------
@@ -70,12 +70,12 @@ class Evaluation:
     curve: dict[int, Scores] = field(default_factory=dict)
 
     def list_models(self) -> dict[str, Scores]:
-        """The scores of the model, which is called priory here, and of those that it is compared with."""
+        """The scores of the model, under the name priory, and of the models that it is compared with."""
         assert isinstance(self.scores, Scores)  # a regression is not compared
         return {OWN_NAME: self.scores, **self.others}
 
     def list_differences(self) -> dict[str, dict[str, dict[str, float]]]:
-        """For each other model its scores minus those of the model, as intervals."""
+        """For each other model the difference between its scores and the scores of the model, as intervals."""
         found = {}
         for name, scores in self.others.items():
             difference = compare_scores(scores, self.list_models()[OWN_NAME])
@@ -172,7 +172,7 @@ def _draw_curve(
 
 
 def _score_new_rows(models: Classifiers, parts: Iterator[tuple[dict[str, InputRows], Array]]) -> dict[str, Scores]:
-    """The scores of each model on rows that none of them has learned; the rows need not fit into memory."""
+    """Score each model on new rows, which need not fit into memory."""
     answers: dict[str, list[Array]] = {name: [] for name in models}
     found: list[Array] = []
     for rows, labels in read_ahead(parts):
@@ -200,14 +200,15 @@ def _join_rows(parts: Iterator[tuple[dict[str, InputRows], Array]]) -> tuple[dic
 def _read_rows_for_all(
     models: Classifiers, rows: FileRows, task: FileTask, side: SideColumns
 ) -> Iterator[tuple[dict[str, InputRows], Array]]:
-    """Labelled rows as each of the models takes them, in one pass; models may read different columns."""
+    """Yield labelled rows in the form that each model reads, in one pass; models may have different columns."""
     target = task.columns.find_target(rows)
     columns = {name: replace(get_model_columns(model), coerce=task.columns.coerce) for name, model in models.items()}
     absent = [name for name in side.names if name not in rows.names]
     if absent:
         raise make_absent_column_error(rows.files[0].path, absent, rows.names)
     needed = [name for one in columns.values() for name in find_needed_columns(rows, one)]
-    labels = LabelReader(target, replace(task.columns, labels_as_text=True))  # the models say what a class is
+    # the models decide what is a class: labels that look like numbers are accepted
+    labels = LabelReader(target, replace(task.columns, labels_as_text=True))
     for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *needed, *side.names])))):
         group, kept = labels.read(chunk)
         if len(group):

@@ -1,4 +1,4 @@
-"""Why a model predicts what it predicts, for rows of a file or for values that are given directly."""
+"""Explain predictions for rows of a file, or for values given directly."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def explain_values(
 
 
 class _GivenRow(FileReader):
-    """One row that was given directly, as if it came from a file: errors name its columns."""
+    """A row given on the command line, in the form of a file; error messages name its columns."""
 
     path = "command line"
 
@@ -123,7 +123,7 @@ def _parse_pair(text: str, columns: ModelColumns) -> tuple[str, str]:
 
 
 def read_file_rows(task: FileTask, row_numbers: Sequence[int], columns: ModelColumns) -> InputRows:
-    """Some rows of a file, counted from 1, as the model takes them."""
+    """Read some rows of a file, counted from 1, in the form that the model reads."""
     rows = task.open_for(columns)
     found: dict[int, InputRows] = {}
     before = 0
@@ -141,7 +141,7 @@ def read_file_rows(task: FileTask, row_numbers: Sequence[int], columns: ModelCol
 
 
 def convert_ledger_to_dict(ledger: Ledger) -> dict[str, JSONValue]:
-    """A ledger for JSON: the weight of each line for the winner against the runner-up, the largest first."""
+    """Convert a ledger for JSON: the weight of each line for the winner against the runner-up, the largest first."""
     prior, *weights = (_round_decibans(weight) for weight in ledger.weights())
     lines = [
         {"name": line.name, "value": _convert_cell(line.value), "decibans": weight, "places": list(line.spans)}

@@ -1,4 +1,4 @@
-"""What matters to a model, over all rows of a file: how much worse it answers when a column is left out."""
+"""Column importance: how much worse a model predicts when a column is left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_ROWS_TO_ASK = 5000
 
 
 class ColumnImportance(NamedTuple):
-    """A column, and by how many bits a row the truth is less probable to a model that does not see the column."""
+    """A column, and the bits per row by which the log loss rises when its cells are missing."""
 
     name: str
     bits: Interval
@@ -33,11 +33,11 @@ class ColumnImportance(NamedTuple):
 def rank_columns(
     model: ModelOrPath, paths: Paths | FileTask, *, label: str | None = None, **given: Unpack[FileOptions]
 ) -> list[ColumnImportance]:
-    """How much each column of a table matters to a model on rows of files, the most important first.
+    """Rank the columns of a table by their importance to a model on rows of files, the most important first.
 
-    A column is left out by making its cells missing, and what is compared is the probability of the truth. Rows that
-    the model has not learned give an honest answer. Columns that say the same can replace each other, and then neither
-    matters much by itself.
+    A column is left out by making its cells missing; its importance is the increase in log loss. Use rows that the
+    model has not learned. Columns with the same information can replace each other, and then neither is important by
+    itself.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def rank_columns(
 def list_class_evidence(
     model: ModelOrPath, paths: Paths | FileTask, *, label: str | None = None, **given: Unpack[FileOptions]
 ) -> dict[str, list[tuple[str, float]]]:
-    """For each class, or for one, the words or columns that speak most for it on rows of files, in decibans."""
+    """The words or columns with the strongest evidence for each class, or for one, in decibans."""
     task = make_task(paths, given)
     trained = load_classifier(model, task.key)
     table, labels = _read_rows(trained, label, task)
@@ -77,7 +77,7 @@ def list_class_evidence(
 
 
 def _read_rows(model: TableOrTextClassifier, label: str | None, task: FileTask) -> tuple[InputRows, Array]:
-    """Labelled rows, all of one class if there is a ``label``; evenly spaced if there are many."""
+    """Read labelled rows, of one class if a ``label`` is given; of many, take evenly spaced ones."""
     if label is not None:
         find_class_index(label, [str(name) for name in model.classes_.tolist()])
     table, labels = read_all_labelled_rows(model, task.open(), task.fill_target(model))

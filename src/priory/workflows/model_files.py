@@ -1,4 +1,4 @@
-"""Models as files, and the rows of files as a model takes them: what all workflows share."""
+"""Load models from files, and read the rows of files in the form that a model takes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class FileTask:
 
 
 def make_task(paths: Paths | FileTask, given: FileOptions) -> FileTask:
-    """The task that paths and keyword arguments describe; None stands for a default."""
+    """Make a task of paths and keyword arguments; None stands for a default."""
     named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     target = named.pop("target", None)
     task = replace(paths if isinstance(paths, FileTask) else FileTask(paths), **named)
@@ -107,21 +107,21 @@ def make_task(paths: Paths | FileTask, given: FileOptions) -> FileTask:
 
 
 def describe_source(rows: FileRows) -> str:
-    """The name of the file for the title of a report; of several, the first and the number of the others."""
+    """Name the files for the title of a report: the first, and the number of the others."""
     first = os.path.basename(str(rows.files[0].path).rstrip("/"))
     name, n_others = "standard input" if first == "-" else first, len(rows.openers) - 1
     return f"{name} and {format_count(n_others, 'more file')}" if n_others else name
 
 
 def load_model(model: ModelOrPath, key: PathLike | None = None) -> FileModel:
-    """The model, loaded if a path is given; only models whose columns can be filled from files are accepted."""
+    """Load a model if a path is given; only models whose columns can be filled from files are accepted."""
     if isinstance(model, str | os.PathLike):
         return check_fitted(check_model_type(load(model, key=key), model), model)
     return check_fitted(check_model_type(model, "the model"), "the model")
 
 
 def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrTextClassifier:
-    """The model, loaded if a path is given; only models of classes are accepted."""
+    """Load a model if a path is given; only classifiers are accepted."""
     loaded = load_model(model, key)
     if is_regression(loaded):
         named = format_path(model) if isinstance(model, str | os.PathLike) else "the model"
@@ -142,7 +142,7 @@ def check_model_type(model: object, path: PathLike) -> FileModel:
 
 
 def is_regression(model: object) -> TypeIs[BayesianLinearRegression]:
-    """Whether a model predicts a number; its module is not imported for any other model."""
+    """Whether a model predicts a number; the regression module is imported only for a regression."""
     if type(model).__module__ != "priory.regression.linear_regression":
         return False
     from priory.regression.linear_regression import BayesianLinearRegression
@@ -163,7 +163,7 @@ def count_known_rows(model: FileModel) -> float:
 
 
 def check_fitted(model: FileModel, path: PathLike) -> FileModel:
-    """The model, if it knows any rows: all of them may have been forgotten."""
+    """Return the model if it knows any rows; all of them may have been forgotten."""
     if not has_learned_rows(model):
         raise StaleModelError(f"{format_path(path)}: knows no rows; teach it some with priory learn")
     return model
@@ -195,7 +195,7 @@ def get_model_columns(model: FileModel) -> ModelColumns:
 
 
 def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:
-    """The names of the columns that a model needs, after ``more``; the files must have those of the model."""
+    """The columns to read: ``more``, then the columns of the model, which the files must have."""
     sources = columns.find_sources(rows.names)
     absent = [name for name in sources if name not in rows.names]
     if absent:
@@ -225,7 +225,7 @@ def read_labelled_rows(
 
 
 def locate_unlearned_row(error: NotLearnedError, places: list[RowPlaces], column: str) -> NotLearnedError:
-    """The error with the place of its row in the file, instead of the number of the row."""
+    """Replace the number of the row in an error by its place in the file."""
     row = error.row
     if row is None:
         return error
@@ -264,7 +264,7 @@ def check_known_labels(model: TableOrTextClassifier, labels: Array) -> None:
 
 
 def concatenate_rows(parts: list[InputRows]) -> InputRows:
-    """Lists of texts, or Arrow tables with the same columns, as one."""
+    """Concatenate lists of texts, or Arrow tables with the same columns."""
     if isinstance(parts[0], list):
         return [document for part in parts for document in part]
     return pa.concat_tables(parts)
@@ -273,7 +273,7 @@ def concatenate_rows(parts: list[InputRows]) -> InputRows:
 def read_sample_rows(
     sample: DrawnRows, columns: ModelColumns, column_options: ColumnOptions, rows: FileRows
 ) -> tuple[InputRows, Array]:
-    """The rows of a sample as the library takes them, and their labels."""
+    """Convert a sample to rows as the library takes them, and their labels."""
     labels = LabelReader(str(column_options.target), replace(column_options, labels_as_text=True))
     group, kept = labels.read(RowChunk(sample.batch(), rows.files[0], 0))
     return columns.read_input_rows(kept), labels.names[group]

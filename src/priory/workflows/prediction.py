@@ -1,4 +1,4 @@
-"""Predictions next to the rows they are for."""
+"""Predict the rows of files, and write them with labels, probabilities and certainties."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LABEL, PROBABILITY, CERTAINTY, EXPECTED_COST = "label", "probability", "certaint
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """Which answers are given, and what is added to each row.
+    """How labels are chosen, and which columns are added to each row.
 
     Parameters
     ----------
@@ -63,20 +63,20 @@ class PredictionOptions:
 
 
 class Predictions:
-    """Rows of files with more columns: label, probability and certainty, and what else was asked for.
+    """Rows of files with added columns: label, probability, certainty, and others on request.
 
     The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
     once. Where a file already has a column of one of these names, the new one is called ``predicted_label`` and so on.
-    Probability and certainty are those of the label, or of the most probable class where there is no label. Certainty
-    is the log-odds against all other classes together, in decibans (10 * log10 of the odds). Columns that the model
-    reads as numbers are numbers.
+    Probability and certainty belong to the label, or to the most probable class where there is no label. Certainty is
+    the log-odds against all other classes together, in decibans (10 * log10 of the odds). Columns that the model reads
+    as numbers are numbers.
 
     Attributes
     ----------
     n_unknown_labels : int
         The number of cells so far that hold a label the model has never seen.
     summary : PredictionSummary
-        The rows so far, added up.
+        Totals over the rows so far.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Predictions:
 
     def _predict_chunk(self, chunk: RowChunk, rows: Table | PackedDocuments, numbers: bool) -> pa.RecordBatch:
         self.n_unknown_labels += count_unknown_labels(self._model, rows)
-        log_proba = self._model.predict_log_proba(rows)  # (rows, classes)
+        log_proba = self._model.predict_log_proba(rows)  # shape (rows, classes)
         batch = self._convert_numbers(chunk.batch, rows) if numbers and isinstance(rows, Table) else chunk.batch
         for name, column in self._make_columns(log_proba).items():
             batch = batch.append_column(find_free_name(name, chunk.file.names), column)
@@ -271,7 +271,10 @@ def count_unknown_labels(model: TableOrTextClassifier, rows: Table | PackedDocum
 
 
 def compute_certainty(log_proba: Array, best: Array) -> Array:
-    """The log-odds of the best class against all others together, in decibans; always finite."""
+    """The log-odds of the best class against all others together, in decibans; always finite.
+
+    ``log_proba`` has shape (rows, classes), ``best`` and the result (rows,).
+    """
     own = np.arange(len(best)), best
     others = log_proba.copy()
     others[own] = -np.inf

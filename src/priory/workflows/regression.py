@@ -1,4 +1,4 @@
-"""Models of a number: rows with their targets, predictions with intervals, and scores."""
+"""Predictions with intervals, and scores, of regression models on rows of files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PREDICTION, LOW, HIGH = "prediction", "low", "high"
 
 
 class NumberPredictions:
-    """Rows of files with three more columns: prediction, low and high.
+    """Rows of files with three added columns: prediction, low and high.
 
     The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
     once. The number lies between low and high with a probability of 90 %.
@@ -73,7 +73,7 @@ class NumberPredictions:
 
 
 def round_significantly(values: Array, digits: int = 6) -> Array:
-    """Numbers with as many significant digits as a prediction deserves."""
+    """Round numbers to some significant digits."""
     with np.errstate(divide="ignore"):
         magnitude = np.floor(np.log10(np.abs(np.where(values == 0, 1.0, values))))
     scale = 10.0 ** (digits - 1 - magnitude)
@@ -83,7 +83,7 @@ def round_significantly(values: Array, digits: int = 6) -> Array:
 def evaluate_regression(
     model: BayesianLinearRegression, rows: FileRows, task: FileTask, *, learned: bool = False
 ) -> RegressionScores:
-    """The scores of a model of a number on rows of files; each of the ``learned`` rows by the model without it."""
+    """Score a regression on rows of files; each of the ``learned`` rows is predicted by the model without it."""
     parts = list(read_labelled_rows(model, rows, task))
     if not parts:
         raise DataError("no row has a number to compare with; give rows with the target")
@@ -94,7 +94,7 @@ def evaluate_regression(
 def score_regression(
     model: BayesianLinearRegression, table: pa.Table, targets: Array, learned: bool
 ) -> RegressionScores:
-    """The scores on a table; rows that were learned are left out one by one, in closed form."""
+    """Score a table; learned rows are left out one by one, in closed form."""
     from priory.evaluation.regression_scores import RegressionScores
 
     student = model.leave_one_out(table, targets) if learned else model.predictive(table)

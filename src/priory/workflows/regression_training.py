@@ -1,4 +1,4 @@
-"""Training a model of a number: Bayesian linear regression, learned in one pass over the rows."""
+"""Train a Bayesian linear regression in one pass over the rows of files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_WEIGHTS_SHOWN = 12
 
 @dataclass
 class RegressionResult:
-    """A trained model of a number and what there is to know about it.
+    """A trained regression with its scores and the findings of the audit.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class RegressionResult:
     left_out : list of str
         Columns that were not learned: empty ones, identifiers and texts.
     scores : RegressionScores or None
-        How far off the model is on rows that it has not learned (leave-one-out, in closed form).
+        Scores on rows that the model has not learned (leave-one-out, in closed form).
     findings : Findings or None
         What the leakage audit found in the sample.
     unreadable_files : list of str
@@ -102,7 +102,7 @@ def train_regression(
     judge: bool = True,
     count: RowCounter = count_rows,
 ) -> RegressionResult:
-    """Learn a model of the target, which is a number, from chunks of rows; ``judge`` it by leave-one-out."""
+    """Learn a regression from chunks of rows, and score it by leave-one-out if ``judge``."""
     target, callbacks = str(task.columns.target), task.callbacks
     columns, texts = _leave_out_texts(rows, inferred.columns)
     counted = count(TrainingPlan(target, columns, task.columns, options, is_regression=True), rows, chunks)

@@ -1,4 +1,4 @@
-"""A report about a model on rows of files."""
+"""HTML report about a model on rows of files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report(
     command: str = "",
     **given: Unpack[FileOptions],
 ) -> ReportResult:
-    """An HTML report about a model on the rows of files, which have to fit into memory.
+    """Write an HTML report about a model on the rows of files, which have to fit into memory.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def report(
     audit : bool
         Whether to look for leakage in the rows.
     command : str
-        What makes the report again, for its last section.
+        The command that makes the report again, for its last section.
     **given
         The target and how the files are read, as for `FileTask`.
 

@@ -1,4 +1,4 @@
-"""Training in one pass: the columns by a first chunk, all rows counted, a sample to correct the model by."""
+"""Train in one pass: infer the columns from the first chunk, count all rows, correct and score with a sample."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def train(
 
 
 def describe_families(model: TableOrTextClassifier) -> dict[str, str]:
-    """For each column the family that explains it best."""
+    """The name of the chosen family of each column."""
     from priory.estimators.text_classifier import TextClassifier
 
     if isinstance(model, TextClassifier):
@@ -142,7 +142,7 @@ def _note_regression(target: str, callbacks: Callbacks) -> None:
 
 
 def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
-    """Note which columns were not learned, and what was learned of dates."""
+    """Note which columns were left out, and which parts of dates are learned."""
     for name in inferred.empty:
         callbacks.notify(f"column {name!r} is empty and was left out")
     for name, parts in inferred.dates.items():
@@ -153,7 +153,7 @@ def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
 
 
 def _note_repairs(counted: CountedRows, callbacks: Callbacks) -> None:
-    """Count in notes what was repaired."""
+    """Note how many cells, rows and messages were repaired."""
     callbacks.note_coerced_cells(counted.n_coerced)
     if counted.n_skipped:
         callbacks.notify(f"padded or skipped {format_count(counted.n_skipped, 'malformed row')}")

@@ -1,4 +1,4 @@
-"""Model files that change: learn, forget, refresh, merge. A file is changed whole or not at all, by one at a time."""
+"""Update model files: learn, forget, refresh, merge. Changes are atomic and locked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from priory.workflows.model_files import (
 if TYPE_CHECKING:
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
-MAX_SILENT_WAIT_SECONDS = 1.0  # who waits longer for another process is told so
+MAX_SILENT_WAIT_SECONDS = 1.0  # a longer wait for another process is noted
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def refresh(
 def merge(
     models: Sequence[ModelOrPath], *, refresh_from: Paths | FileTask = (), **given: Unpack[FileOptions]
 ) -> TableOrTextClassifier:
-    """A new model that has learned what all the models have, as if one had learned all rows.
+    """Add models: the result is the model that would have learned the rows of all of them.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def merge(
 
 @contextmanager
 def _lock_model_file(path: PathLike, wait: float | None, task: FileTask) -> Iterator[Updated]:
-    """The model file, while nobody else changes it; a long wait is noted.
+    """Lock and open a model file; a long wait is noted.
 
     Files are read while the lock is held, because the meaning of their cells depends on the columns that the model has.
     """
@@ -200,7 +200,7 @@ def _check_exists(file: Updated, path: PathLike) -> FileModel:
 
 
 def _prepare_rows(model: FileModel, rows: InputRows) -> Any:
-    """Rows in the form that takes a model the shortest time to read."""
+    """Convert rows to the form that the model reads fastest."""
     return rows if is_regression(model) else make_model_rows(rows)
 
 
