@@ -137,16 +137,9 @@ def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_p
     first = next(blocks, b"")
     if not first:
         raise DataError(f"{format_path(path)}: is empty; give a file with rows")
-    if first.startswith(b"\x1f\x8b"):
-        yield from limit_unpacking(path, _gunzip(path, _prepend_block(first, blocks)))
-    elif first.startswith(b"\x28\xb5\x2f\xfd"):
-        yield from limit_unpacking(path, _unzstd(path, _prepend_block(first, blocks)))
-    elif first.startswith(b"BZh"):
-        yield from limit_unpacking(path, _unpack_streams(path, _prepend_block(first, blocks), bz2.BZ2Decompressor))
-    elif first.startswith(b"\xfd7zXZ\x00"):
-        yield from limit_unpacking(path, _unpack_streams(path, _prepend_block(first, blocks), lzma.LZMADecompressor))
-    else:
-        yield from _prepend_block(first, blocks)
+    whole = _prepend_block(first, blocks)
+    unpack = next((unpack for start, unpack in DECOMPRESSORS.items() if first.startswith(start)), None)
+    yield from whole if unpack is None else limit_unpacking(path, unpack(path, whole))
 
 
 def read_packed_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
@@ -216,7 +209,7 @@ def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _unpack_streams(
-    path: str, blocks: Iterator[bytes], make: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]
+    make: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], path: str, blocks: Iterator[bytes]
 ) -> Iterator[tuple[int, bytes]]:
     """Decompress all streams of a bzip2 or xz file: yield the number of bytes read so far, and a block."""
     stream, read = make(), 0
@@ -233,6 +226,14 @@ def _unpack_streams(
         raise DataError(f"{format_path(path)}: is damaged before byte {read} ({error}); compress it again") from None
     if not stream.eof:
         raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
+
+
+DECOMPRESSORS: dict[bytes, Callable[[str, Iterator[bytes]], Iterator[tuple[int, bytes]]]] = {  # by first bytes
+    b"\x1f\x8b": _gunzip,
+    b"\x28\xb5\x2f\xfd": _unzstd,
+    b"BZh": partial(_unpack_streams, bz2.BZ2Decompressor),
+    b"\xfd7zXZ\x00": partial(_unpack_streams, lzma.LZMADecompressor),
+}
 
 
 def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:

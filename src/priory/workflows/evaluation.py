@@ -16,7 +16,6 @@ from priory.evaluation.scores import Scores
 from priory.sources import FileRows
 from priory.sources.column_types import InputRows
 from priory.sources.discovery import make_absent_column_error
-from priory.sources.label_reading import LabelReader
 from priory.sources.prefetch import read_ahead
 from priory.workflows.callbacks import Callbacks
 from priory.workflows.judging import DEFAULT_FOLDS, JudgingOptions, SideColumns, cross_validate, make_splits
@@ -32,6 +31,7 @@ from priory.workflows.model_files import (
     load_classifier,
     load_model,
     make_task,
+    read_labelled_chunks,
 )
 from priory.workflows.regression import evaluate_regression
 
@@ -201,18 +201,13 @@ def _read_rows_for_all(
     models: Classifiers, rows: FileRows, task: FileTask, side: SideColumns
 ) -> Iterator[tuple[dict[str, InputRows], Array]]:
     """Yield labelled rows in the form that each model reads, in one pass; models may have different columns."""
-    target = task.columns.find_target(rows)
     columns = {name: replace(get_model_columns(model), coerce=task.columns.coerce) for name, model in models.items()}
     absent = [name for name in side.names if name not in rows.names]
     if absent:
         raise make_absent_column_error(rows.files[0].path, absent, rows.names)
     needed = [name for one in columns.values() for name in find_needed_columns(rows, one)]
-    # the models decide what is a class: labels that look like numbers are accepted
-    labels = LabelReader(target, replace(task.columns, labels_as_text=True))
-    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *needed, *side.names])))):
-        group, kept = labels.read(chunk)
-        if len(group):
-            side.add(kept.batch)
-            yield {name: one.read_input_rows(kept) for name, one in columns.items()}, labels.names[group]
+    for labels, chunk in read_labelled_chunks(rows, task, [*needed, *side.names]):
+        side.add(chunk.batch)
+        yield {name: one.read_input_rows(chunk) for name, one in columns.items()}, labels
     for one in columns.values():
         task.callbacks.note_coerced_cells(one.n_coerced)

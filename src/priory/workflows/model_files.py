@@ -203,6 +203,20 @@ def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tu
     return tuple(dict.fromkeys([*more, *sources]))
 
 
+def read_labelled_chunks(
+    rows: FileRows, task: FileTask, names: Sequence[str], is_number: bool = False
+) -> Iterator[tuple[Array, RowChunk]]:
+    """Yield the labels of rows, or the numbers to predict, and a chunk of the labelled rows with these columns."""
+    target = task.columns.find_target(rows)
+    # the model decides what is a class: labels that look like numbers are accepted
+    labels = LabelReader(target, replace(task.columns, labels_as_text=True))
+    numbers = TargetReader(target, task.columns)
+    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *names])))):
+        found, kept = numbers.read(chunk) if is_number else labels.read(chunk)
+        if len(found):
+            yield found if is_number else labels.names[found], kept
+
+
 def read_labelled_rows(
     model: FileModel, rows: FileRows, task: FileTask, places: list[RowPlaces] | None = None
 ) -> Iterator[tuple[InputRows, Array]]:
@@ -210,17 +224,11 @@ def read_labelled_rows(
 
     The place of each row in its file is added to ``places``.
     """
-    target = task.columns.find_target(rows)
     columns = replace(get_model_columns(model), coerce=task.columns.coerce)
-    # the model decides what is a class: labels that look like numbers are accepted
-    labels = LabelReader(target, replace(task.columns, labels_as_text=True))
-    numbers = TargetReader(target, task.columns) if is_regression(model) else None
-    for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
-        found, kept = (numbers or labels).read(chunk)
-        if len(found):
-            if places is not None:
-                places.append(kept.places)
-            yield columns.read_input_rows(kept), labels.names[found] if numbers is None else found
+    for labels, chunk in read_labelled_chunks(rows, task, find_needed_columns(rows, columns), is_regression(model)):
+        if places is not None:
+            places.append(chunk.places)
+        yield columns.read_input_rows(chunk), labels
     task.callbacks.note_coerced_cells(columns.n_coerced)
 
 
@@ -286,11 +294,9 @@ def refresh_corrections(model: FileModel, task: FileTask) -> None:
     task = task.fill_target(model)
     if task.paths:
         rows, columns, sample = task.open(), get_model_columns(model), DrawnRows()
-        target = task.columns.find_target(rows)
         columns = replace(columns, coerce=task.columns.coerce)
-        labels = LabelReader(target, replace(task.columns, labels_as_text=True))
-        for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
-            sample.add(labels.read(chunk)[1].batch)
+        for _, chunk in read_labelled_chunks(rows, task, find_needed_columns(rows, columns)):
+            sample.add(chunk.batch)
         with task.callbacks.activity(f"fitting the corrections to {len(sample.keys):,} rows"):
             model.set_params(calibrate="loo").refresh(*read_sample_rows(sample, columns, task.columns, rows))
     elif model.stale_:
