@@ -17,11 +17,10 @@ import pytest
 import hostile_files
 from file_rows import CSV, TABLE, read, zstd
 from priory.errors import DataError, ModelTooLargeError
-from priory.sources import BadRowPolicy, ReadOptions, open_files
+from priory.sources import ReadOptions, open_files
 from priory.sources import arrow_files as columnar
 from priory.sources import byte_streams as streams_module
 from priory.sources import json_lines as jsonlines
-from priory.sources.byte_streams import Decoding
 
 BAD = {  # file name: (content, how it is read, the message after the name)
     "empty.csv": (b"", {}, ": is empty; give a file with rows"),
@@ -124,16 +123,16 @@ def test_a_quote_left_open_in_a_column_nobody_wants_is_found(tmp_path):
 def test_repairs_are_asked_for_by_name(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,b\n1,2\n1\n1,2,3\n4,5\n")
-    assert [tuple(row.values()) for row in read(path, bad_rows=BadRowPolicy("skip"))] == [("1", "2"), ("4", "5")]
-    padded = [tuple(row.values()) for row in read(path, bad_rows=BadRowPolicy("pad"))]
+    assert [tuple(row.values()) for row in read(path, ragged="skip")] == [("1", "2"), ("4", "5")]
+    padded = [tuple(row.values()) for row in read(path, ragged="pad")]
     assert padded == [("1", "2"), ("1", ""), ("1", "2"), ("4", "5")]
     path.write_bytes(b"a,b\n1,\xff\n")
-    assert read(path, decoding=Decoding("utf-8", "replace")) == [{"a": "1", "b": "�"}]
+    assert read(path, errors="replace") == [{"a": "1", "b": "�"}]
     path.write_bytes(b'a,b\n1,"x\n2,y"\n')
-    assert [row["b"] for row in read(path, bad_rows=BadRowPolicy(quotes=False))] == ['"x', 'y"']
+    assert [row["b"] for row in read(path, quotes=False)] == ['"x', 'y"']
     lines = tmp_path / "a.jsonl"
     lines.write_bytes(b'{"a":1}\n{"a":\n{"a":2}\n')
-    assert [row["a"] for row in read(lines, bad_rows=BadRowPolicy(max_bad_lines=1))] == [1, 2]
+    assert [row["a"] for row in read(lines, max_bad_lines=1)] == [1, 2]
 
 
 @pytest.mark.parametrize("packed", ["gz", "zst"])
@@ -338,7 +337,7 @@ def test_a_fault_far_down_standard_input_is_found_and_so_is_a_cell(monkeypatch):
 
 def test_repairs_and_long_cells_work_on_standard_input(monkeypatch):
     piped(monkeypatch, b"a,b\n1,2\n1\n4,5\n")
-    assert [row["a"] for row in read("-", bad_rows=BadRowPolicy("skip"))] == ["1", "4"]
+    assert [row["a"] for row in read("-", ragged="skip")] == ["1", "4"]
     piped(monkeypatch, b"a,b\n1,2\n3," + b"x" * (3 << 20) + b"\n4,5\n")
     assert [len(row["b"]) for row in read("-")] == [1, 3 << 20, 1]
 

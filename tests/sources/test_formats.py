@@ -15,7 +15,6 @@ from file_rows import CSV, JSON, ROWS, TABLE, as_rows, read, zstd
 from paths import ROOT
 from priory.errors import DataError
 from priory.sources import byte_streams as streams_module
-from priory.sources.byte_streams import Decoding
 
 FILES = {
     "a.csv": CSV.encode(),
@@ -61,9 +60,9 @@ def test_columnar_formats_give_the_same_rows(tmp_path, name):
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
 def test_other_encodings_are_read_when_they_are_named(tmp_path, encoding):
     (tmp_path / "a.csv").write_bytes(CSV.encode(encoding))
-    assert as_rows(read(tmp_path / "a.csv", decoding=Decoding(encoding))) == ROWS
+    assert as_rows(read(tmp_path / "a.csv", encoding=encoding)) == ROWS
     if encoding != "latin-1":
-        assert as_rows(read(tmp_path / "a.csv", decoding=Decoding("auto"))) == ROWS
+        assert as_rows(read(tmp_path / "a.csv", encoding="auto")) == ROWS
 
 
 FIELD = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=12)

@@ -13,7 +13,7 @@ from priory import workflows
 from priory.data import inbox
 from priory.errors import DataError, FileBusyError, NotLearnedError
 from priory.storage import updating
-from priory.workflows import Callbacks, ColumnOptions, ReadOptions, TrainingOptions
+from priory.workflows import Callbacks, ColumnOptions, FileTask, ReadOptions, TrainingOptions
 from shell import TEXTS, write
 
 PLAIN = TrainingOptions(plain=True)
@@ -67,6 +67,30 @@ def test_options_for_files_columns_and_learning(here, quiet):
         options=TrainingOptions(plain=True, alpha=2.0),
     )
     assert (result.n_rows, result.families, result.model.alpha) == (3, {"x": "poisson"}, 2.0)
+
+
+def test_one_task_serves_every_workflow(here, quiet):
+    header, rows = inbox_rows()
+    write("inbox.csv", header, rows)
+    notes = []
+    task = FileTask("inbox.csv", ColumnOptions("label", coerce=True), callbacks=Callbacks(notify=notes.append))
+    priory.save(workflows.train(task, options=PLAIN).model, "a.priory")
+    priory.save(workflows.train("inbox.csv", target="label", options=PLAIN).model, "b.priory")
+    with open("a.priory", "rb") as ours, open("b.priory", "rb") as theirs:
+        assert ours.read() == theirs.read()
+    assert workflows.evaluate("a.priory", task).n_rows == workflows.report("a.priory", task, audit=False).n_rows == 308
+    assert workflows.rank_columns("a.priory", task)[0].name == "text"
+    assert workflows.forget("a.priory", task).n_rows_known == 0
+    assert workflows.learn("a.priory", task).n_rows_known == 308
+    assert "it knows no rows any more" in notes[-1]
+    with pytest.raises(DataError, match="has no column 'sendr'"):
+        workflows.evaluate("a.priory", task, target="sendr")
+
+
+def test_a_model_that_answers_knows_its_columns(mail):
+    for answer in (workflows.predict, workflows.explain):
+        with pytest.raises(DataError, match="the model knows its columns"):
+            answer("mail.priory", "mail.csv", columns=ColumnOptions(missing=frozenset({"NA"})))
 
 
 def test_notes_progress_and_activities_go_to_the_callbacks(mail, quiet):

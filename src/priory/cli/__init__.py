@@ -1,6 +1,6 @@
 """The command line, one module for each command: options in, a workflow called, output out.
 
-What takes long to import is imported by the commands that need it, when they run.
+Slow imports are left to the commands that need them.
 """
 
 from priory.cli.entry_point import main

@@ -1,4 +1,4 @@
-"""``priory audit``: leakage in the data."""
+"""``priory audit``: look for leakage in files."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ from typing import Any
 
 import click
 
-from priory.cli.options import (
-    FILE_PATH_TYPE,
-    add_column_options,
-    add_reading_options,
-    files_argument,
-    json_option,
-    pop_column_options,
-    pop_read_options,
-)
+from priory import workflows
+from priory.cli.options import FILE_PATH_TYPE, column_options, files_argument, json_option, open_task, reading_options
 from priory.cli.sections import sectioned_command
-from priory.cli.terminal import print_lines, watch_workflow
+from priory.cli.terminal import print_lines
 
 
 @sectioned_command(
@@ -40,8 +33,8 @@ from priory.cli.terminal import print_lines, watch_workflow
 )
 @click.option("--time", metavar="COLUMN", help="Test rows must be later than training rows in this column.")
 @json_option
-@add_column_options
-@add_reading_options
+@column_options
+@reading_options
 def audit_command(
     paths: tuple[str, ...], tests: tuple[str, ...], groups: str | None, time: str | None, json_: bool, **given: Any
 ) -> None:
@@ -50,11 +43,8 @@ def audit_command(
     Findings are low (worth knowing), medium (look before you trust a score) or high (the score cannot be trusted). The
     exit code is 3 if any finding is medium or high, else 0.
     """
-    read, columns = pop_read_options(given), pop_column_options(given)
-    from priory.workflows import audit
-
-    with watch_workflow((*paths, *tests)) as callbacks:
-        findings = audit(paths, test=tests, groups=groups, time=time, columns=columns, read=read, callbacks=callbacks)
+    with open_task(paths, given, more_paths=tests) as task:
+        findings = workflows.audit(task, test=tests, groups=groups, time=time)
     if json_:
         click.echo(findings.to_json())
     else:

@@ -1,4 +1,4 @@
-"""``priory completion``: the commands and options of priory for a shell."""
+"""``priory completion``: print a completion script for a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that say how an answer is chosen: by costs, or by thresholds."""
+"""Options for decisions: costs of mistakes, and thresholds."""
 
 from __future__ import annotations
 
@@ -7,12 +7,34 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priory.cli.options import FILE_PATH_TYPE
-from priory.cli.sections import define_option, make_section
+from priory.cli.sections import OptionSection, check_exclusive, define_option
 
 if TYPE_CHECKING:
     from priory.evaluation.costs import Costs
 
-add_cost_options = make_section(
+
+def _parse_thresholds(texts: tuple[str, ...]) -> float | dict[str, float]:
+    """One threshold for all classes, or thresholds by class."""
+    pairs = [pair.rpartition("=") for text in texts for pair in text.split(",")]
+    limits = {name: _parse_probability(number) for name, _, number in pairs}
+    if "" not in limits:
+        return limits
+    if len(limits) > 1:
+        raise click.UsageError("--threshold takes one number for all classes, or CLASS=P for some; use one of them")
+    return limits[""]
+
+
+def _parse_probability(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not 0 <= number <= 1:
+        raise click.BadParameter(f"{text} is not allowed; use a number from 0 to 1.")
+    return number
+
+
+cost_options = OptionSection(
     "Decisions",
     define_option(
         "--cost",
@@ -32,12 +54,13 @@ add_cost_options = make_section(
     define_option("--positive", metavar="CLASS", help="With fn and fp: the positive class. By default the rarer one."),
 )
 
-threshold_option = make_section(
+threshold_option = OptionSection(
     "Decisions",
     define_option(
         "--threshold",
         "thresholds",
         multiple=True,
+        parse=_parse_thresholds,
         metavar="P|CLASS=P",
         help="Leave the label empty where its probability is below P. CLASS=P is for one class: it is the label where "
         "its probability is at least P.",
@@ -46,10 +69,9 @@ threshold_option = make_section(
 
 
 def pop_costs(given: dict[str, Any]) -> Costs | str | None:
-    """The options of `add_cost_options`, taken out of what a command was given: costs, or the file they are in."""
+    """The options of `cost_options`, taken out of what a command was given: costs, or the file they are in."""
     texts, cost_file, positive = given.pop("cost"), given.pop("cost_file"), given.pop("positive")
-    if texts and cost_file:
-        raise click.UsageError("--cost and --costs exclude each other; use one of them")
+    check_exclusive("--cost", "--costs")
     if positive is not None and not texts:
         raise click.UsageError("--positive says what fn and fp mean; use it with --cost")
     if not texts:
@@ -61,24 +83,3 @@ def pop_costs(given: dict[str, Any]) -> Costs | str | None:
         return parse_costs(",".join(texts), positive)
     except DataError as error:
         raise click.BadParameter(f"{error}.", param_hint="--cost") from None
-
-
-def pop_thresholds(given: dict[str, Any]) -> float | dict[str, float] | None:
-    """The option `threshold_option`, taken out of what a command was given: one for all classes, or by class."""
-    pairs = [pair.rpartition("=") for text in given.pop("thresholds") for pair in text.split(",")]
-    limits = {name: _parse_probability(number) for name, _, number in pairs}
-    if "" not in limits:
-        return limits or None
-    if len(limits) > 1:
-        raise click.UsageError("--threshold takes one number for all classes, or CLASS=P for some; use one of them")
-    return limits[""]
-
-
-def _parse_probability(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not 0 <= number <= 1:
-        raise click.BadParameter(f"{text} is not allowed; use a number from 0 to 1.", param_hint="--threshold")
-    return number

@@ -1,4 +1,4 @@
-"""``priory demo``: a tour on real data in two minutes; every step is a command that can be typed."""
+"""``priory demo``: run a tour of commands on example data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``priory doctor``: what this installation can do."""
+"""``priory doctor``: check the installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that say on which cluster files are counted."""
+"""Options that count files on a Dask or Spark cluster."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priory.cli.sections import define_option, make_section
+from priory.cli.sections import OptionSection, define_option
 
 if TYPE_CHECKING:
     from priory.workflows.row_counting import RowCounter
 
-add_engine_options = make_section(
+engine_options = OptionSection(
     "Engines",
     define_option(
         "--engine",
@@ -28,7 +28,7 @@ add_engine_options = make_section(
 def pop_engine_options(
     given: dict[str, Any], paths: tuple[str, ...]
 ) -> tuple[AbstractContextManager[RowCounter], tuple[str, ...]]:
-    """What counts files while it is open, by `add_engine_options`, and the paths as every worker knows them."""
+    """The row counter that `engine_options` choose, as a context, and absolute paths for its workers."""
     engine, scheduler, master = (given.pop(name) for name in ("engine", "scheduler", "master"))
     for name, value, needed in (("scheduler", scheduler, "dask"), ("master", master, "spark")):
         if value is not None and engine != needed:

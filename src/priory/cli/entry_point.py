@@ -1,4 +1,4 @@
-"""The entry point: all commands, and errors as one line and an exit code.
+"""The commands of ``priory``; errors become one line and an exit code.
 
 Exit codes: 0 success, 2 usage, 3 bad data, 4 bad model file, 5 files and disks, 6 a limit, 130 interrupted, 141 closed
 pipe.
@@ -23,8 +23,8 @@ from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeE
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
 
-OBJECTS_BETWEEN_COLLECTIONS = 100_000  # what is imported stays: looking for garbage in it is in vain
-QUICK_COMMANDS = {"predict", "explain", "learn", "forget", "inspect"}  # they do without what takes long to import
+OBJECTS_BETWEEN_COLLECTIONS = 100_000  # imported modules are never garbage: collect rarely
+QUICK_COMMANDS = {"predict", "explain", "learn", "forget", "inspect"}  # run without scikit-learn and pandas
 
 
 HOMES = {
@@ -45,7 +45,7 @@ HOMES = {
     "demo": "demo:demo_command",
     "doctor": "doctor:doctor_command",
     "completion": "completion:completion_command",
-}  # where each command is; only the one that is asked for is imported
+}  # module and function of each command, imported on use
 
 
 @click.group(
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads what is left in the buffer
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discard what is left in the buffer
         return EXIT_PIPE
     except KeyboardInterrupt:
         click.echo("priory: interrupted; nothing was changed", err=True)
@@ -132,7 +132,7 @@ def format_error_message(error: Exception) -> str:
 
 
 def entry() -> NoReturn:
-    """What the ``priory`` program runs: a process of its own, in which nobody else uses the models."""
+    """Entry point of the ``priory`` program."""
     command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     if command not in QUICK_COMMANDS:
         sys.exit(main())
@@ -143,6 +143,6 @@ def entry() -> NoReturn:
         LateModule(library).install()
     code = main()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # an error is told by the code that is there already
+        with suppress(OSError):  # the exit code reports the error already
             stream.flush()
-    os._exit(code)  # all files are closed; taking the modules apart would take as long as the answer
+    os._exit(code)  # all files are closed; the interpreter's own shutdown would take as long as the command

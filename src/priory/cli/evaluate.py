@@ -1,4 +1,4 @@
-"""``priory evaluate``: predictions compared with labels."""
+"""``priory evaluate``: compare predictions with labels."""
 
 from __future__ import annotations
 
@@ -6,38 +6,42 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priory.cli.decision_options import add_cost_options, pop_costs
+from priory import workflows
+from priory.cli.decision_options import cost_options, pop_costs
 from priory.cli.options import (
     FILE_PATH_TYPE,
-    add_column_options,
-    add_reading_options,
+    column_options,
     files_argument,
-    get_required_key,
     json_option,
     model_argument,
-    pop_column_options,
-    pop_read_options,
+    open_task,
+    reading_options,
 )
-from priory.cli.sections import define_option, make_section, sectioned_command
-from priory.cli.terminal import format_heading, print_json, print_lines, watch_workflow
+from priory.cli.sections import OptionSection, check_exclusive, define_option, sectioned_command
+from priory.cli.terminal import format_heading, print_json, print_lines
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
-    from priory.workflows import Evaluation, JudgingOptions
     from priory.workflows.evaluation_tables import DecisionTables
 
-add_judging_options = make_section(
+learned_option = OptionSection(
     "Judging",
     define_option(
         "--learned",
         is_flag=True,
         help="MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds).",
     ),
+)
+judging_options = OptionSection(
+    "Judging",
     define_option("--folds", type=click.IntRange(2), metavar="K", help="Learned rows: cross-validation in K folds."),
     define_option(
         "--groups", metavar="COLUMN", help="Learned rows: leave out together rows with the same value, as of a person."
     ),
     define_option("--time", metavar="COLUMN", help="Learned rows: judge by models of earlier rows only."),
+)
+comparison_options = OptionSection(
+    "Judging",
     define_option("--curve", is_flag=True, help="Learned rows: also score models of fewer rows (the learning curve)."),
     define_option("--by", multiple=True, metavar="COLUMN", help="Also score the groups of rows that a column makes."),
     define_option(
@@ -53,7 +57,7 @@ add_judging_options = make_section(
         help="Learned rows: also score logistic regression and gradient boosting, fitted to the same folds.",
     ),
 )
-add_table_options = make_section(
+table_options = OptionSection(
     "Decisions",
     define_option("--lift", is_flag=True, help="Lift and gain: what is among the most probable rows of a class."),
     define_option("--thresholds", is_flag=True, help="Precision, recall and cost by threshold, for one class."),
@@ -66,14 +70,17 @@ add_table_options = make_section(
 @model_argument
 @files_argument
 @json_option
-@add_judging_options
-@add_table_options
-@add_cost_options
-@add_column_options
-@add_reading_options
+@learned_option
+@judging_options
+@comparison_options
+@table_options
+@cost_options
+@column_options
+@reading_options
 def evaluate_command(
     model: str,
     paths: tuple[str, ...],
+    learned: bool,
     by: tuple[str, ...],
     compare: tuple[str, ...],
     against: str | None,
@@ -93,45 +100,32 @@ def evaluate_command(
     --curve and --against: each row is then judged by a model that has not learned it, derived by subtraction.
     --lift and --thresholds are about one class: --positive, by default the rarer of two.
     """
-    read, columns, positive = pop_read_options(given), pop_column_options(given), given["positive"]
+    positive = given["positive"]
     costs = pop_costs({**given, "positive": positive if given["cost"] else None})
-    learned, judging = _pop_judging(given)
-    from priory.workflows import evaluate
+    check_exclusive("--groups", "--time")
     from priory.workflows.evaluation_tables import tabulate_decisions
 
-    with watch_workflow(paths) as callbacks:
-        evaluation = evaluate(
+    judging = workflows.JudgingOptions(**judging_options.pop(given))
+    learned = learned or not judging.is_default or curve or against is not None
+    with open_task(paths, given) as task:
+        evaluation = workflows.evaluate(
             model,
-            paths,
-            learned=learned or curve or against is not None,
+            task,
+            learned=learned,
             judging=judging,
             by=by,
             others={name: name for name in compare},
             peers=against is not None,
             curve=curve,
-            columns=columns,
-            read=read,
-            key=get_required_key(),
-            callbacks=callbacks,
         )
         tables = tabulate_decisions(evaluation, costs, positive, lift=lift, thresholds=thresholds)
     if json_:
         print_json(_convert_to_dict(evaluation, tables))
     else:
-        _print_evaluation(evaluation, tables, learned or curve or against is not None)
+        _print_evaluation(evaluation, tables, learned)
 
 
-def _pop_judging(given: dict[str, Any]) -> tuple[bool, JudgingOptions]:
-    """Whether the rows are learned ones, and how they are left out."""
-    if given["groups"] is not None and given["time"] is not None:
-        raise click.UsageError("--groups and --time exclude each other; use one of them")
-    from priory.workflows import JudgingOptions
-
-    judging = JudgingOptions(given.pop("folds"), given.pop("groups"), given.pop("time"))
-    return given.pop("learned") or not judging.is_default, judging
-
-
-def _convert_to_dict(evaluation: Evaluation, tables: DecisionTables) -> dict[str, object]:
+def _convert_to_dict(evaluation: workflows.Evaluation, tables: DecisionTables) -> dict[str, object]:
     return {
         "rows": evaluation.n_rows,
         "scores": evaluation.scores.to_dict(),
@@ -143,7 +137,7 @@ def _convert_to_dict(evaluation: Evaluation, tables: DecisionTables) -> dict[str
     }
 
 
-def _print_evaluation(evaluation: Evaluation, tables: DecisionTables, learned: bool) -> None:
+def _print_evaluation(evaluation: workflows.Evaluation, tables: DecisionTables, learned: bool) -> None:
     if learned:
         how = "each row judged by a model that has not learned it"
         folds = getattr(evaluation.scores, "folds", None)

@@ -1,25 +1,16 @@
-"""``priory explain``: the evidence behind a prediction, added up."""
+"""``priory explain``: show the evidence behind a prediction."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from priory.cli.options import (
-    FILE_PATH_TYPE,
-    add_reading_options,
-    get_required_key,
-    json_option,
-    model_argument,
-    pop_read_options,
-)
-from priory.cli.sections import SectionedOption, sectioned_command
-from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines, watch_workflow
+from priory import workflows
+from priory.cli.options import FILE_PATH_TYPE, get_required_key, json_option, model_argument, open_task, reading_options
+from priory.cli.sections import SectionedOption, check_exclusive, sectioned_command
+from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines
 from priory.models.ledger_formatting import EVIDENCE_UNITS
-
-if TYPE_CHECKING:
-    from priory.sources import ReadOptions
 
 
 @sectioned_command(
@@ -54,7 +45,7 @@ if TYPE_CHECKING:
 )
 @click.option("--class", "label", metavar="CLASS", help="With --overall: for the rows of this class.")
 @json_option
-@add_reading_options
+@reading_options
 def explain_command(
     model: str,
     values: tuple[str, ...],
@@ -84,38 +75,32 @@ def explain_command(
     --overall shows what matters in a whole file: by how many bits a row the truth is less probable if a column is left
     out, and the strongest evidence for each class.
     """
-    read = pop_read_options(given)
     if bool(values) == bool(path):
         raise click.UsageError("give one of these to explain: texts, COLUMN=VALUE pairs, or --from FILE")
     if (what_if or overall) and not path:
         raise click.UsageError("--what-if and --overall are about rows of a file; use --from FILE")
-    if what_if and overall:
-        raise click.UsageError("--what-if and --overall exclude each other; use one of them")
+    check_exclusive("--what-if", "--overall")
     if label is not None and not overall:
         raise click.UsageError("--class is for a whole file; use it with --overall")
-    if path and overall:
-        return _explain_file(model, path, label, read, json_)
-    if path and what_if:
-        return _explain_changes(model, path, numbers or (1,), read, json_)
-    from priory.workflows import explain, explain_values
     from priory.workflows.explanation import convert_ledger_to_dict
 
-    key = get_required_key()
-    if path:
-        ledgers = explain(model, path, numbers or (1,), read=read, key=key)
+    if path is None:
+        ledgers = workflows.explain_values(model, values, key=get_required_key())
     else:
-        ledgers = explain_values(model, values, key=key)
+        with open_task((path,), given) as task:
+            if overall:
+                return _explain_file(model, task, label, json_)
+            if what_if:
+                return _explain_changes(model, task, numbers or (1,), json_)
+            ledgers = workflows.explain(model, task, numbers or (1,))
     if json_:
         print_json([convert_ledger_to_dict(ledger) for ledger in ledgers])
     else:
         print_lines(str(ledgers.convert_unit(unit)), indent="")
 
 
-def _explain_changes(model: str, path: str, numbers: tuple[int, ...], read: ReadOptions, json_: bool) -> None:
-    from priory.workflows.counterfactuals import find_counterfactuals
-
-    with watch_workflow() as callbacks:
-        found = find_counterfactuals(model, path, numbers, read=read, key=get_required_key(), callbacks=callbacks)
+def _explain_changes(model: str, task: workflows.FileTask, numbers: tuple[int, ...], json_: bool) -> None:
+    found = workflows.find_counterfactuals(model, task, numbers)
     if json_:
         print_json([{**one._asdict(), "changes": [change._asdict() for change in one.changes]} for one in found])
         return
@@ -123,16 +108,14 @@ def _explain_changes(model: str, path: str, numbers: tuple[int, ...], read: Read
         print_lines(one.describe(), indent="")
 
 
-def _explain_file(model: str, path: str, label: str | None, read: ReadOptions, json_: bool) -> None:
+def _explain_file(model: str, task: workflows.FileTask, label: str | None, json_: bool) -> None:
     from priory.evaluation.score_table import align_text_columns
-    from priory.workflows.importance import list_class_evidence, rank_columns
+    from priory.workflows.importance import list_class_evidence
     from priory.workflows.model_files import get_model_columns, load_classifier
 
-    key = get_required_key()
-    is_table = not get_model_columns(load_classifier(model, key)).is_one_text
-    with watch_workflow() as callbacks:
-        columns = rank_columns(model, path, label=label, read=read, key=key, callbacks=callbacks) if is_table else []
-        evidence = list_class_evidence(model, path, label=label, read=read, key=key, callbacks=callbacks)
+    trained = load_classifier(model, task.key)
+    columns = [] if get_model_columns(trained).is_one_text else workflows.rank_columns(trained, task, label=label)
+    evidence = list_class_evidence(trained, task, label=label)
     if json_:
         bits = [{"column": one.name, "bits": one.bits._asdict()} for one in columns]
         print_json({"columns": bits, "evidence": evidence})

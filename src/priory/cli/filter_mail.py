@@ -1,4 +1,4 @@
-"""``priory filter`` and ``priory learn-mail``: mail, one message at a time, on standard input."""
+"""``priory filter`` and ``priory learn-mail``: classify or learn one message from standard input."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""``priory inspect``: what a model file contains and would reveal."""
+"""``priory inspect``: list the contents of a model file."""
 
 from __future__ import annotations
 
 import click
 
+from priory import workflows
 from priory.cli.options import get_required_key, json_option, model_argument
 from priory.cli.sections import sectioned_command
 from priory.cli.terminal import print_json, print_lines
@@ -23,7 +24,5 @@ def inspect_command(model: str, tables: bool, json_: bool) -> None:
         found_tables = load_classifier(model, get_required_key()).tables_
         print_json(found_tables.to_dicts()) if json_ else print_lines(str(found_tables), indent="")
         return
-    from priory.workflows import inspect
-
-    found = inspect(model, key=get_required_key())
+    found = workflows.inspect(model, key=get_required_key())
     print_json(found.as_dict()) if json_ else print_lines(str(found), indent="")

@@ -1,4 +1,4 @@
-"""``priory merge``: what several models have learned, added up in one."""
+"""``priory merge``: add several models."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any
 
 import click
 
+import priory
+from priory import workflows
 from priory.cli.options import (
     FILE_PATH_TYPE,
-    add_column_options,
-    add_reading_options,
     check_output_path,
+    column_options,
     force_option,
-    get_required_key,
     json_option,
-    pop_column_options,
-    pop_read_options,
+    open_task,
+    reading_options,
     refresh_option,
 )
 from priory.cli.sections import sectioned_command
-from priory.cli.terminal import print_json, watch_workflow
+from priory.cli.terminal import print_json
 
 
 @sectioned_command(
@@ -32,28 +32,17 @@ from priory.cli.terminal import print_json, watch_workflow
 @refresh_option
 @force_option
 @json_option
-@add_column_options
-@add_reading_options
+@column_options
+@reading_options
 def merge_command(
     models: tuple[str, ...], out: str, refresh_from: tuple[str, ...], force: bool, json_: bool, **given: Any
 ) -> None:
     """Combine MODELs into one model, exactly as if it had learned the rows of all of them."""
-    read, columns = pop_read_options(given), pop_column_options(given)
     out_path = check_output_path(out, models, force)
     if out_path is None or len(models) < 2:
         raise click.UsageError("give two models or more, and a file for the merged model with -o")
-    from priory.storage import save
-    from priory.workflows import merge
-
-    with watch_workflow() as callbacks:
-        merged = merge(
-            models,
-            refresh_from=refresh_from,
-            columns=columns,
-            read=read,
-            key=get_required_key(),
-            callbacks=callbacks,
-        )
-        save(merged, out_path)
+    with open_task(refresh_from, given) as task:
+        merged = workflows.merge(models, refresh_from=task)
+        priory.save(merged, out_path)
     total = float(merged.class_count_.sum())
     print_json({"model": out_path, "rows": total}) if json_ else click.echo(f"wrote {out_path}: {total:,.0f} rows")

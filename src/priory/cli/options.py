@@ -1,26 +1,95 @@
-"""Options that several commands share, and the workflow options they become."""
+"""Options that several commands share, and the records that they fill."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import not_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any
 
 import click
 
-from priory.cli.sections import SectionedOption, combine_decorators, define_option, make_section
-
-if TYPE_CHECKING:
-    from priory.sources import ReadOptions
-    from priory.sources.column_types import ColumnOptions
-    from priory.workflows import TrainingOptions
+from priory import workflows
+from priory.cli.sections import OptionSection, SectionedOption, check_exclusive, combine_decorators, define_option
+from priory.cli.terminal import watch_workflow
 
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
 FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
 
 
-add_reading_options = make_section(
+def _parse_delimiter(text: str) -> str:
+    delimiter = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(delimiter) != 1 or not delimiter.isascii():
+        raise click.BadParameter(f"{delimiter!r} is not one ASCII character.")
+    return delimiter
+
+
+def _split_names(texts: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The names in a text such as ``a,b``, or in several; among several, an empty text is an empty name."""
+    if isinstance(texts, str):
+        return tuple(texts.split(",")) if texts else ()
+    return tuple(name for text in texts for name in text.split(","))
+
+
+def _parse_column_types(texts: tuple[str, ...]) -> dict[str, str]:
+    """The declarations in texts such as ``a=label,b=numeric``; a comma may also be part of a name."""
+    from priory.sources.column_types import list_column_types
+
+    types = {}
+    for text in texts:
+        parts = text.split(",")
+        for part in parts if all("=" in part for part in parts) else [text]:
+            name, _, kind = part.rpartition("=")
+            if not name or kind not in list_column_types():
+                raise click.BadParameter(
+                    f"{part!r} is not COLUMN=TYPE; a type is one of {', '.join(list_column_types())}."
+                )
+            types[name] = kind
+    return types
+
+
+def _check_alpha(alpha: float) -> float:
+    if not 0 <= alpha < float("inf"):
+        raise click.BadParameter(f"{alpha} is not allowed; use a number that is 0 or more.")
+    return alpha
+
+
+def _parse_virtual_examples(text: str) -> float | str:
+    try:
+        return text if text == "laplace" else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is neither a number nor 'laplace'.") from None
+
+
+def _parse_class_numbers(text: str) -> dict[str, float]:
+    numbers = {}
+    for pair in text.split(","):
+        name, equals, number = pair.rpartition("=")
+        try:
+            numbers[name] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is not CLASS=NUMBER.")
+    return numbers
+
+
+def _parse_class_weight(text: str) -> str | dict[str, float]:
+    return text if text == "balanced" else _parse_class_numbers(text)
+
+
+def _parse_class_prior(text: str) -> str | dict[str, float]:
+    if text == "uniform" or "=" in text:
+        return text if text == "uniform" else _parse_class_numbers(text)
+    from priory.workflows.class_files import read_class_prior
+
+    return read_class_prior(text)
+
+
+reading_options = OptionSection(
     "Reading files",
     define_option(
         "--format",
@@ -28,30 +97,38 @@ add_reading_options = make_section(
         metavar="FORMAT",
         help=f"One of {', '.join(FORMAT_CHOICES)}. By default detected.",
     ),
-    define_option("--delimiter", metavar="C", help="The character between the cells of a CSV. By default detected."),
     define_option(
-        "--encoding",
-        default="utf-8",
-        metavar="NAME",
-        help="The encoding of text; utf-8 by default, 'auto' uses the byte-order mark.",
+        "--delimiter",
+        parse=_parse_delimiter,
+        metavar="C",
+        help="The character between the cells of a CSV. By default detected.",
+    ),
+    define_option(
+        "--encoding", metavar="NAME", help="The encoding of text; utf-8 by default, 'auto' uses the byte-order mark."
     ),
     define_option(
         "--errors",
         type=click.Choice(["strict", "replace"]),
-        default="strict",
         help="Bytes that are not valid text: stop (default), or replace them.",
     ),
     define_option(
         "--ragged",
         type=click.Choice(["error", "pad", "skip"]),
-        default="error",
         help="Rows with more or fewer cells than the header: stop (default), pad or cut, or skip.",
     ),
     define_option("--table", metavar="NAME", help="Which table of a database, or which sheet of a workbook."),
-    define_option("--no-header", is_flag=True, help="A CSV without a header: the columns are called c1, c2 and so on."),
-    define_option("--no-quotes", is_flag=True, help="Treat quotation marks in a CSV as ordinary characters."),
     define_option(
-        "--skip-bad", type=click.IntRange(0), default=0, metavar="N", help="Skip up to N invalid lines of JSON."
+        "--no-header",
+        "has_header",
+        is_flag=True,
+        parse=not_,
+        help="A CSV without a header: the columns are called c1, c2 and so on.",
+    ),
+    define_option(
+        "--no-quotes", "quotes", is_flag=True, parse=not_, help="Treat quotation marks in a CSV as ordinary characters."
+    ),
+    define_option(
+        "--skip-bad", "max_bad_lines", type=click.IntRange(0), metavar="N", help="Skip up to N invalid lines of JSON."
     ),
     define_option("--keep-going", is_flag=True, help="Skip documents that cannot be opened."),
 )
@@ -64,7 +141,7 @@ def describe_column_types() -> str:
     return f"What a column holds: {', '.join(types[:4])}, or a family: {', '.join(types[4:])}."
 
 
-add_column_options = make_section(
+column_options = OptionSection(
     "Columns",
     define_option("--target", metavar="COLUMN", help="The column to predict. A model remembers it."),
     define_option(
@@ -72,14 +149,25 @@ add_column_options = make_section(
         "--types",
         "types",
         multiple=True,
+        parse=_parse_column_types,
         metavar="COLUMN=TYPE",
         make_help=describe_column_types,
     ),
-    define_option("--text", metavar="A,B", help="Columns that hold texts."),
-    define_option("--columns", metavar="A,B", help="The columns to learn from. By default all but the target."),
-    define_option("--ignore", multiple=True, metavar="A,B", help="Columns to leave out."),
-    define_option("--keep-ids", is_flag=True, help="Keep columns that look like identifiers of rows."),
-    define_option("--missing", multiple=True, metavar="A,B", help="Cells that count as missing, such as NA or ?."),
+    define_option("--text", parse=_split_names, metavar="A,B", help="Columns that hold texts."),
+    define_option(
+        "--columns", parse=_split_names, metavar="A,B", help="The columns to learn from. By default all but the target."
+    ),
+    define_option("--ignore", multiple=True, parse=_split_names, metavar="A,B", help="Columns to leave out."),
+    define_option(
+        "--keep-ids", "keep_identifiers", is_flag=True, help="Keep columns that look like identifiers of rows."
+    ),
+    define_option(
+        "--missing",
+        multiple=True,
+        parse=lambda texts: frozenset(_split_names(texts)),
+        metavar="A,B",
+        help="Cells that count as missing, such as NA or ?.",
+    ),
     define_option("--skip-unlabelled", is_flag=True, help="Skip rows without a label."),
     define_option(
         "--coerce", is_flag=True, help="Read cells that are not numbers, in columns of numbers, as missing; counted."
@@ -93,7 +181,24 @@ add_column_options = make_section(
     ),
 )
 
-add_learning_options = make_section(
+training_options = OptionSection(
+    "Options",
+    define_option("--plain", is_flag=True, help="Learn the statistics only: no corrections, no scores, no audit."),
+    define_option(
+        "--textbook",
+        is_flag=True,
+        help="Naive Bayes as the book has it: relative frequencies, Gaussians for numbers, no corrections.",
+    ),
+    define_option(
+        "--m",
+        parse=_parse_virtual_examples,
+        metavar="M",
+        help="With --textbook: the m-estimate with M virtual examples, or 'laplace'.",
+    ),
+    define_option("--no-audit", "audit", is_flag=True, parse=not_, help="Do not look for leakage in the data."),
+)
+
+learning_options = OptionSection(
     "Learning",
     define_option(
         "--refine/--no-refine",
@@ -108,11 +213,13 @@ add_learning_options = make_section(
     define_option(
         "--alpha",
         type=float,
+        parse=_check_alpha,
         metavar="A",
         help="Smoothing: virtual examples of each value or word. By default 1 for texts; tables choose by the data.",
     ),
     define_option(
         "--model",
+        "text_model",
         type=click.Choice(TEXT_MODELS),
         metavar="NAME",
         help=f"Texts: how words count: {', '.join(TEXT_MODELS)}. By default binary.",
@@ -120,11 +227,12 @@ add_learning_options = make_section(
     define_option(
         "--ngrams",
         type=click.IntRange(1, 5),
-        default=1,
         metavar="N",
         help="Texts: also count runs of up to N words (1 to 5, by default 1).",
     ),
-    define_option("--max-words", type=click.IntRange(1), metavar="N", help="Texts: keep at most N different words."),
+    define_option(
+        "--max-words", "max_tokens", type=click.IntRange(1), metavar="N", help="Texts: keep at most N different words."
+    ),
     define_option(
         "--memory",
         type=click.IntRange(0),
@@ -134,10 +242,28 @@ add_learning_options = make_section(
     ),
     define_option(
         "--sample",
+        "sample_rows",
         type=click.IntRange(50),
-        default=5000,
         metavar="N",
         help="Score and audit with N rows drawn at random. By default 5000.",
+    ),
+)
+
+class_options = OptionSection(
+    "Classes",
+    define_option(
+        "--prior",
+        "class_prior",
+        parse=_parse_class_prior,
+        metavar="PRIOR",
+        help="How probable the classes are where the model will be used: 'uniform', CLASS=P,... or a file with classes "
+        "and probabilities. By default as in the training rows.",
+    ),
+    define_option(
+        "--class-weight",
+        parse=_parse_class_weight,
+        metavar="WEIGHT",
+        help="How much the rows of a class count: 'balanced', or CLASS=W,... A weight multiplies the prior.",
     ),
 )
 
@@ -155,7 +281,7 @@ refresh_option = click.option(
     metavar="FILE",
     help="Rows that the model has learned, to fit its corrections to again; may be repeated.",
 )
-add_update_options = combine_decorators(
+update_options = combine_decorators(
     model_argument,
     files_argument,
     refresh_option,
@@ -167,110 +293,38 @@ add_update_options = combine_decorators(
         help="How long to wait while another process changes MODEL. By default as long as it takes.",
     ),
     json_option,
-    add_column_options,
-    add_reading_options,
+    column_options,
+    reading_options,
 )
 
 
-def pop_read_options(given: dict[str, Any]) -> ReadOptions:
-    """The options of `add_reading_options`, taken out of what a command was given."""
-    from priory.sources import BadRowPolicy, ReadOptions
-    from priory.sources.byte_streams import Decoding
+@contextmanager
+def open_task(
+    paths: tuple[str, ...], given: dict[str, Any], *, more_paths: tuple[str, ...] = ()
+) -> Iterator[workflows.FileTask]:
+    """The files of a command with the options of `reading_options` and `column_options`, taken out of ``given``.
 
-    delimiter = given.pop("delimiter")
-    if delimiter is not None:
-        delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
-        if len(delimiter) != 1 or not delimiter.isascii():
-            raise click.BadParameter(f"{delimiter!r} is not one ASCII character.", param_hint="--delimiter")
-    return ReadOptions(
-        given.pop("format"),
-        delimiter,
-        Decoding(given.pop("encoding"), given.pop("errors")),
-        BadRowPolicy(given.pop("ragged"), given.pop("skip_bad"), not given.pop("no_quotes")),
-        given.pop("keep_going"),
-        has_header=not given.pop("no_header"),
-        table=given.pop("table"),
-    )
+    Progress and notes are printed while the context is open; ``more_paths`` are files that are read besides.
+    """
+    texts, columns = dict.fromkeys(given.pop("text", None) or (), "text"), column_options.pop(given)
+    if texts:
+        columns["types"] = columns.get("types", {}) | texts
+    read = workflows.ReadOptions(**reading_options.pop(given))
+    with watch_workflow((*paths, *more_paths)) as callbacks:
+        yield workflows.FileTask(paths, workflows.ColumnOptions(**columns), read, get_required_key(), callbacks)
 
 
-def pop_column_options(given: dict[str, Any]) -> ColumnOptions:
-    """The options of `add_column_options`, taken out of what a command was given."""
-    from priory.sources.column_types import ColumnOptions
-
-    types = dict(_parse_column_type(pair) for text in given.pop("types") for pair in _split_column_types(text))
-    types |= dict.fromkeys(_split_names(given.pop("text")), "text")
-    ignore = given.pop("ignore")
-    return ColumnOptions(
-        given.pop("target"),
-        types,
-        tuple(name for item in ignore for name in (item.split(",") if item else [""])),
-        frozenset(value for item in given.pop("missing") for value in item.split(",")),
-        given.pop("skip_unlabelled"),
-        given.pop("labels_as_text"),
-        given.pop("coerce"),
-        given.pop("keep_ids"),
-        tuple(_split_names(given.pop("columns"))),
-    )
-
-
-def pop_training_options(given: dict[str, Any]) -> TrainingOptions:
-    """The options of `add_learning_options`, and how much is learned, taken out of what a command was given."""
-    from priory.workflows import TrainingOptions
-
-    if given["plain"] and given["refine"]:
-        raise click.UsageError("--plain and --refine exclude each other; use one of them")
+def pop_training_options(given: dict[str, Any]) -> workflows.TrainingOptions:
+    """The options of `training_options`, `learning_options` and `class_options`, taken out of ``given``."""
+    check_exclusive("--plain", "--refine")
+    check_exclusive("--textbook", "--refine", "--average", "--alpha", "--model", "--max-words")
+    check_exclusive("--prior", "--class-weight")
     if given["m"] is not None and not given["textbook"]:
         raise click.UsageError("--m is the m-estimate of --textbook; use both, or --alpha")
-    for name in ("refine", "average", "alpha", "model", "max_words"):
-        if given["textbook"] and given[name]:
-            raise click.UsageError(f"--textbook and --{name.replace('_', '-')} exclude each other; use one of them")
-    alpha = given["alpha"]
-    if alpha is not None and not 0 <= alpha < float("inf"):
-        raise click.BadParameter(f"{alpha} is not allowed; use a number that is 0 or more.", param_hint="--alpha")
-    return TrainingOptions(
-        given.pop("plain"),
-        not given.pop("no_audit"),
-        given.pop("refine"),
-        given.pop("average"),
-        given.pop("alpha"),
-        given.pop("model"),
-        given.pop("ngrams"),
-        given.pop("max_words"),
-        given.pop("memory"),
-        given.pop("sample"),
-        given.pop("textbook"),
-        _parse_virtual_examples(given.pop("m")),
+    sections = (training_options, learning_options, class_options)
+    return workflows.TrainingOptions(
+        **{name: value for section in sections for name, value in section.pop(given).items()}
     )
-
-
-def _parse_virtual_examples(text: str | None) -> float | Literal["laplace"]:
-    if text is None or text == "laplace":
-        return "laplace" if text else 0.0
-    try:
-        return float(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is neither a number nor 'laplace'.", param_hint="--m") from None
-
-
-class UpdateOptions(TypedDict):
-    """What `learn` and `forget` take besides the model and the files."""
-
-    columns: ColumnOptions
-    read: ReadOptions
-    refresh_from: tuple[str, ...]
-    wait: float | None
-    key: str | None
-
-
-def pop_update_options(given: dict[str, Any]) -> UpdateOptions:
-    """The options of `add_update_options`, taken out of what a command was given."""
-    return {
-        "columns": pop_column_options(given),
-        "read": pop_read_options(given),
-        "refresh_from": given.pop("refresh_from"),
-        "wait": given.pop("wait"),
-        "key": get_required_key(),
-    }
 
 
 def get_required_key() -> str | None:
@@ -279,29 +333,8 @@ def get_required_key() -> str | None:
     return key
 
 
-def _split_names(text: str | None) -> list[str]:
-    return text.split(",") if text else []
-
-
-def _split_column_types(text: str) -> list[str]:
-    """The declarations in ``a=label,b=numeric``; a comma may also be part of a name."""
-    parts = text.split(",")
-    return parts if all("=" in part for part in parts) else [text]
-
-
-def _parse_column_type(text: str) -> tuple[str, str]:
-    from priory.sources.column_types import list_column_types
-
-    name, _, kind = text.rpartition("=")
-    if not name or kind not in list_column_types():
-        raise click.BadParameter(
-            f"{text!r} is not COLUMN=TYPE; a type is one of {', '.join(list_column_types())}.", param_hint="--type"
-        )
-    return name, kind
-
-
 def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) -> str | None:
-    """The path, if it may be written; None for standard output. Inputs are never overwritten."""
+    """Return the path if it may be written, or None for standard output. Inputs are never overwritten."""
     if path is None or path == "-":
         return None
     target = Path(path)

@@ -1,4 +1,4 @@
-"""``priory predict``: the rows of files with a label, its probability and its certainty."""
+"""``priory predict``: add a label, its probability and its certainty to the rows of files."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from typing import Any
 
 import click
 
-from priory.cli.decision_options import add_cost_options, pop_costs, pop_thresholds, threshold_option
+from priory import workflows
+from priory.cli.decision_options import cost_options, pop_costs, threshold_option
 from priory.cli.options import (
     FILE_PATH_TYPE,
-    add_reading_options,
     check_output_path,
     files_argument,
     force_option,
-    get_required_key,
     json_option,
     model_argument,
-    pop_read_options,
+    open_task,
+    reading_options,
 )
 from priory.cli.sections import SectionedOption, sectioned_command
-from priory.cli.terminal import watch_workflow
 
 
 @sectioned_command(
@@ -47,8 +46,8 @@ from priory.cli.terminal import watch_workflow
 @force_option
 @json_option
 @threshold_option
-@add_cost_options
-@add_reading_options
+@cost_options
+@reading_options
 def predict_command(
     model: str,
     paths: tuple[str, ...],
@@ -64,30 +63,18 @@ def predict_command(
 
     The output has all columns of FILEs and three more: label, probability and certainty (or predicted_label and so on,
     where FILEs have a column of that name). Certainty is the log-odds of the label in decibans, 10 * log10 of the odds:
-    +10 means ten to one, +20 a hundred to one. Where there is no label, they are those of the most probable class.
+    +10 means ten to one, +20 a hundred to one. Where there is no label, both belong to the most probable class.
 
     With costs the label is the answer of least expected cost, and a column expected_cost says how much that is. --json
     writes JSON lines. A line on standard error sums up: rows, the share of each label, how certain they are, how many
-    have none, and whether the classes have drifted away from those of training.
+    have none, and whether the classes have drifted since training.
     """
-    read, costs, thresholds = pop_read_options(given), pop_costs(given), pop_thresholds(given)
-    if costs is not None and thresholds is not None:
+    costs, threshold = pop_costs(given), threshold_option.pop(given).get("thresholds")
+    if costs is not None and threshold is not None:
         raise click.UsageError("costs and --threshold exclude each other; use one of them")
     out_path = check_output_path(out, (model, *paths), force)
-    from priory.workflows import predict
-
-    with watch_workflow(paths) as callbacks:
-        rows = predict(
-            model,
-            paths,
-            threshold=thresholds,
-            costs=costs,
-            top=top,
-            probabilities=proba,
-            read=read,
-            key=get_required_key(),
-            callbacks=callbacks,
-        )
+    with open_task(paths, given) as task:
+        rows = workflows.predict(model, task, threshold=threshold, costs=costs, top=top, probabilities=proba)
         rows.write(out_path, "jsonl" if json_ else None, safe=not raw)
         for line in rows.describe():
-            callbacks.notify(line)
+            task.callbacks.notify(line)

@@ -1,4 +1,4 @@
-"""Progress: one line that is redrawn on a terminal, or a line each ten seconds in a log."""
+"""Show progress: a line that is redrawn on a terminal, or a line every ten seconds in a log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 CLEAR_LINE = "\r\x1b[K"
-SECONDS_BEFORE_PROGRESS = 2.0  # what is done sooner shows none
+SECONDS_BEFORE_PROGRESS = 2.0  # shorter work shows no progress
 SECONDS_BETWEEN_DRAWINGS, SECONDS_BETWEEN_LOG_LINES = 0.1, 10.0
 
 
@@ -94,7 +94,7 @@ def format_progress(n_bytes: int, n_bytes_in_all: int | None, seconds: float) ->
 
 
 def format_seconds(seconds: float) -> str:
-    """A time for people.
+    """Format a duration.
 
     >>> format_seconds(15.2), format_seconds(200)
     ('15 s', '3 min 20 s')

@@ -6,21 +6,20 @@ from typing import Any
 
 import click
 
+from priory import workflows
 from priory.cli.options import (
     FILE_PATH_TYPE,
-    add_column_options,
-    add_reading_options,
     check_output_path,
+    column_options,
     files_argument,
     force_option,
-    get_required_key,
     json_option,
     model_argument,
-    pop_column_options,
-    pop_read_options,
+    open_task,
+    reading_options,
 )
 from priory.cli.sections import sectioned_command
-from priory.cli.terminal import format_command_line, print_json, watch_workflow
+from priory.cli.terminal import format_command_line, print_json
 
 
 @sectioned_command(
@@ -42,8 +41,8 @@ from priory.cli.terminal import format_command_line, print_json, watch_workflow
 @click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="HTML", help="The page to write.")
 @force_option
 @json_option
-@add_column_options
-@add_reading_options
+@column_options
+@reading_options
 def report_command(
     model: str,
     paths: tuple[str, ...],
@@ -63,24 +62,17 @@ def report_command(
 
     The rows are taken for new ones, which MODEL has not learned; for those that it was trained on, use --learned.
     """
-    read, columns = pop_read_options(given), pop_column_options(given)
     report_path = check_output_path(out, (model, *paths), force)
     if report_path is None:
         raise click.UsageError("a report is written to a file; use -o report.html")
-    from priory.workflows import report
-
-    with watch_workflow(paths) as callbacks:
-        page, n_rows = report(
+    with open_task(paths, given) as task:
+        page, n_rows = workflows.report(
             model,
-            paths,
+            task,
             learned=learned or against is not None,
             peers=against is not None,
             audit=not no_audit,
             command=format_command_line(),
-            columns=columns,
-            read=read,
-            key=get_required_key(),
-            callbacks=callbacks,
         )
     page.save(report_path)
     print_json({"report": report_path, "rows": n_rows}) if json_ else click.echo(f"wrote {report_path}")

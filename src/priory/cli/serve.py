@@ -1,4 +1,4 @@
-"""``priory serve``: models behind HTTP."""
+"""``priory serve``: serve models over HTTP."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | N
 def _change_tokens(
     token_file: str | None, added: str | None, scope: Literal["read", "learn", "admin"], removed: str | None
 ) -> None:
-    """Add a token and print it, remove those of a name, or print the names of all. A running service follows."""
+    """Add a token and print it, remove tokens by name, or list all. A running service reads the file again."""
     from priory.service.tokens import add_token, read_token_file, remove_tokens
     from priory.workflows.callbacks import format_count
 

@@ -1,4 +1,4 @@
-"""``priory sign``: a signature for a model file."""
+"""``priory sign``: sign a model file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees: notes and progress on standard error, answers on standard output, nothing unprintable."""
+"""Terminal output: answers on standard output, notes and progress on standard error, unprintable text escaped."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
 
 import click
 from click.formatting import wrap_text
 
-if TYPE_CHECKING:
-    from priory.workflows import Callbacks, UpdateResult
+from priory import workflows
 
 MAX_LINE_WIDTH = 100  # columns
 QUIET_KEY = "priory.quiet"  # in the context of a command
 
 
 def escape_unprintable(text: str) -> str:
-    """Text of unknown origin, safe for a terminal: characters that do not print are escaped.
+    """Escape unprintable characters, so that untrusted text is safe on a terminal.
 
     >>> escape_unprintable("red \\x1b[31m")
     'red \\\\x1b[31m'
@@ -37,13 +35,13 @@ def format_one_line(text: str) -> str:
 
 
 def is_quiet() -> bool:
-    """Whether the command was told to print no notes and no progress."""
+    """Whether the command has --quiet."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(QUIET_KEY))
 
 
 def print_note(text: str) -> None:
-    """Print a line for the person, on standard error, where it does not get into a pipe; nothing with --quiet."""
+    """Print a note on standard error, unless the command has --quiet."""
     if is_quiet():
         return
     click.echo(f"priory: {format_one_line(text)}", err=True)
@@ -97,7 +95,7 @@ def replace_non_finite(answer: object) -> object:
     return None if isinstance(answer, float) and not math.isfinite(answer) else answer
 
 
-def print_update(action: str, model: str, result: UpdateResult, as_json: bool) -> None:
+def print_update(action: str, model: str, result: workflows.UpdateResult, as_json: bool) -> None:
     """Print how many rows were learned or forgotten, and how many the model knows now."""
     from priory.workflows.callbacks import format_count
 
@@ -114,20 +112,19 @@ def invoke_command(app: click.Command, arguments: list[str]) -> None:
 
 
 def format_command_line() -> str:
-    """The command that is running, as it can be typed again."""
+    """The running command as a line for the shell."""
     context = click.get_current_context()
     return shlex.join(["priory", *context.find_root().obj]) if context.find_root().obj else ""
 
 
 @contextmanager
-def watch_workflow(paths: tuple[str, ...] = ()) -> Iterator[Callbacks]:
+def watch_workflow(paths: tuple[str, ...] = ()) -> Iterator[workflows.Callbacks]:
     """Callbacks that print notes and keep a status line while the files are read."""
     from priory.cli.progress import StatusLine
-    from priory.workflows import Callbacks
 
     sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
     line = StatusLine(sum(sizes) if len(sizes) == len(paths) else None, print_note, is_quiet())
     try:
-        yield Callbacks(line.show_progress, line.print_note, line.show_activity)
+        yield workflows.Callbacks(line.show_progress, line.print_note, line.show_activity)
     finally:
         line.clear()

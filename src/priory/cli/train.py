@@ -1,27 +1,28 @@
-"""``priory train``: learn a model from files, and print what a person wants to know about it."""
+"""``priory train``: learn a model from files, and print its scores, evidence and audit."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from priory.cli.class_options import add_class_options, pop_class_options
-from priory.cli.engine_options import add_engine_options, pop_engine_options
+import priory
+from priory import workflows
+from priory.cli.engine_options import engine_options, pop_engine_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
-    add_column_options,
-    add_learning_options,
-    add_reading_options,
     check_output_path,
+    class_options,
+    column_options,
     files_argument,
     force_option,
     json_option,
-    pop_column_options,
-    pop_read_options,
+    learning_options,
+    open_task,
     pop_training_options,
+    reading_options,
+    training_options,
 )
 from priory.cli.sections import sectioned_command
 from priory.cli.terminal import (
@@ -32,12 +33,10 @@ from priory.cli.terminal import (
     print_item,
     print_json,
     print_lines,
-    watch_workflow,
 )
 
 if TYPE_CHECKING:
     from priory.leakage.findings import Findings
-    from priory.workflows import RegressionResult, TrainingResult
 
 MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN = 10, 12
 MAX_UNREADABLE_SHOWN = 5
@@ -57,21 +56,14 @@ MAX_UNREADABLE_SHOWN = 5
     help="The model file. By default named after the data, with .priory.",
 )
 @click.option("--report", type=FILE_PATH_TYPE, metavar="HTML", help="Also write an HTML report.")
-@click.option("--plain", is_flag=True, help="Learn the statistics only: no corrections, no scores, no audit.")
-@click.option(
-    "--textbook",
-    is_flag=True,
-    help="Naive Bayes as the book has it: relative frequencies, Gaussians for numbers, no corrections.",
-)
-@click.option("--m", metavar="M", help="With --textbook: the m-estimate with M virtual examples, or 'laplace'.")
-@click.option("--no-audit", is_flag=True, help="Do not look for leakage in the data.")
+@training_options
 @force_option
 @json_option
-@add_column_options
-@add_class_options
-@add_learning_options
-@add_reading_options
-@add_engine_options
+@column_options
+@class_options
+@learning_options
+@reading_options
+@engine_options
 def train_command(
     paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
 ) -> None:
@@ -83,38 +75,33 @@ def train_command(
     memory. A URL such as 's3://bucket/mail/*.parquet' names Parquet files elsewhere.
 
     After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
-    has not learned. The scores are those of cross-validation: each row is judged by a model, corrections included, that
-    has not seen it. Next to them is the base rate, the score of always answering the most common class. Fewer than six
-    rows are not scored. A target of more than 20 different numbers is a number to predict, by Bayesian linear
-    regression; --classes takes each of them for a class.
+    has not learned. The scores are cross-validated: each row is judged by a model, corrections included, that has not
+    seen it. Next to them is the base rate, the score of always answering the most common class. Fewer than six rows are
+    not scored. A target of more than 20 different numbers is a number to predict, by Bayesian linear regression;
+    --classes takes each of them for a class.
 
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
     """
-    read, columns, options = pop_read_options(given), pop_column_options(given), pop_training_options(given)
+    options = pop_training_options(given)
     engine, located = pop_engine_options(given, paths)
-    class_prior, class_weight = pop_class_options(given)
-    options = replace(options, class_prior=class_prior, class_weight=class_weight)
     model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
     if model_path is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
     report_path = check_output_path(report, paths, force)
-    from priory.storage import save
-    from priory.workflows import TrainingResult, train
-
-    with watch_workflow(paths) as callbacks, engine as count:
-        result = train(located, options=options, columns=columns, read=read, callbacks=callbacks, count=count)
-        with callbacks.activity("writing the model"):
-            save(result.model, model_path)
-        if report_path and isinstance(result, TrainingResult):
-            with callbacks.activity("writing the report"):
+    with open_task(located, given) as task, engine as count:
+        result = workflows.train(task, options=options, count=count)
+        with task.callbacks.activity("writing the model"):
+            priory.save(result.model, model_path)
+        if report_path and isinstance(result, workflows.TrainingResult):
+            with task.callbacks.activity("writing the report"):
                 result.report(format_command_line()).save(report_path)
         elif report_path:
-            callbacks.notify("there is no report about a regression yet; the model is written")
+            task.callbacks.notify("there is no report about a regression yet; the model is written")
             report_path = None
     if json_:
         print_json({**result.as_dict(), "model": model_path, "report": report_path})
-    elif isinstance(result, TrainingResult):
+    elif isinstance(result, workflows.TrainingResult):
         _print_summary(result, model_path, report_path)
     else:
         _print_regression(result, model_path)
@@ -133,7 +120,7 @@ def _make_model_path(path: str) -> str:
     return f"{Path(name).stem or 'model'}.priory"
 
 
-def _print_summary(result: TrainingResult, model_path: str, report_path: str | None) -> None:
+def _print_summary(result: workflows.TrainingResult, model_path: str, report_path: str | None) -> None:
     counts = [f"{escape_unprintable(label)} {n:,.0f}" for label, n in result.classes.items()]
     click.echo(
         format_heading(f"{result.n_rows:,} rows, {len(counts)} classes")
@@ -156,7 +143,7 @@ def _print_summary(result: TrainingResult, model_path: str, report_path: str | N
     click.echo(f"wrote {written}; next: priory predict {model_path} FILE")
 
 
-def _print_regression(result: RegressionResult, model_path: str) -> None:
+def _print_regression(result: workflows.RegressionResult, model_path: str) -> None:
     from priory.evaluation.regression_scores import format_quantity
 
     click.echo(
@@ -181,7 +168,7 @@ def _print_findings(findings: Findings | None) -> None:
 
 
 def _shorten_list(names: list[str], max_names: int) -> list[str]:
-    """The first of many, and how many more there are."""
+    """The first names, and how many more there are."""
     return names if len(names) <= max_names else [*names[:max_names], f"and {len(names) - max_names} more"]
 
 

@@ -85,19 +85,15 @@ def write_upload(store: ModelStore, body: bytes, name: str) -> Iterator[Path]:
 def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
     """Load a model from an uploaded file, or train one on it."""
     from priory.estimators.text_classifier import TextClassifier
-    from priory.workflows.callbacks import SILENT
-    from priory.workflows.model_files import choose_columns, load_classifier, open_paths
-    from priory.workflows.training import train_on_rows
-    from priory.workflows.training_results import TrainingOptions
+    from priory.workflows.model_files import load_classifier
+    from priory.workflows.training import train
 
     name = "upload" + SUFFIX_BY_TYPE.get(content_type, ".priory")
     with write_upload(call.service.store, body, name) as path:
         if content_type == MODEL_FILE_TYPE:
             estimator = load_classifier(path)
         else:
-            columns = choose_columns(None, call.request.query_params.get("target"))
-            rows = open_paths(path, None, SILENT)
-            estimator = train_on_rows(rows, columns, TrainingOptions(), SILENT, judge=False).model
+            estimator = train(path, target=call.request.query_params.get("target"), judge=False).model
     estimator.__dict__.pop("notes", None)
     kind: ModelKind = "text" if isinstance(estimator, TextClassifier) else "table"
     return ServedModel(ModelEntry(0, call.name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)

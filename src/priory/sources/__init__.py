@@ -1,9 +1,10 @@
-"""Reading files: CSV, TSV, JSON lines, Parquet, Arrow, compressed or not; patterns, folders, texts by class, mail.
+"""Read files: CSV, TSV, JSON lines, Parquet, Arrow, compressed or not; patterns, folders, texts by class, mail.
 
-`open_files` detects the formats and gives the rows a chunk at a time; `column_types` says what the columns are.
+`open_files` detects the formats and returns the rows a chunk at a time; `column_types` has the kinds of their columns.
 """
 
-from priory.sources.chunk import BadRowPolicy, FileReader, RowChunk
-from priory.sources.discovery import FILE_FORMATS, FileRows, ReadOptions, open_files
+from priory.sources.byte_streams import ReadOptions
+from priory.sources.chunk import FileReader, RowChunk
+from priory.sources.discovery import FILE_FORMATS, FileRows, open_files
 
-__all__ = ["FILE_FORMATS", "BadRowPolicy", "FileReader", "FileRows", "ReadOptions", "RowChunk", "open_files"]
+__all__ = ["FILE_FORMATS", "FileReader", "FileRows", "ReadOptions", "RowChunk", "open_files"]

@@ -1,20 +1,19 @@
-"""Parquet and Arrow (Feather) files, whose columns have types."""
+"""Readers of Parquet and Arrow (Feather) files, which have typed columns."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from priory.core.input_guard import list_arrow_cells
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
 from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk, check_column_names
 from priory.sources.remote_files import is_url, open_remote_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COLUMNAR_CHUNK_ROWS, COLUMNAR_CHUNK_BYTES = 8192, 1 << 26  # a chunk has at most about this much
 MAX_FILE_COLUMNS = 100_000
@@ -55,9 +54,7 @@ class ColumnarReader(FileReader):
             raise DataError(f"{format_path(self.path)}: has columns but no rows; give a file with rows")
 
     def _read_plain_batches(self, column_names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-        """Rows as text, numbers or booleans; a text that is too long is an error."""
-        import pyarrow as pa
-
+        """Yield rows as text, numbers or booleans; an oversized text is an error."""
         start = 0
         for batch in _merge_small_batches(map(_decode_dictionaries, self._read_batches(list(column_names)))):
             self._check_batch(batch, start)
@@ -71,9 +68,7 @@ class ColumnarReader(FileReader):
             start += batch.num_rows
 
     def _check_batch(self, batch: pa.RecordBatch, start: int) -> None:
-        """Raise an error if the memory of a batch is not what its types promise; texts must be UTF-8."""
-        import pyarrow as pa
-
+        """Raise an error if the buffers of a batch do not match its types; texts must be UTF-8."""
         try:
             batch.validate(full=True)
         except pa.ArrowInvalid:
@@ -88,8 +83,6 @@ class ColumnarReader(FileReader):
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        import pyarrow as pa
-
         try:
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -118,9 +111,9 @@ class ParquetReader(ColumnarReader):
         return self.file.schema_arrow
 
     def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
-        from pyarrow import parquet, types
+        from pyarrow import parquet
 
-        texts = [name for name in column_names if not types.is_primitive(self.schema.field(name).type)]
+        texts = [name for name in column_names if not pa.types.is_primitive(self.schema.field(name).type)]
         words = parquet.ParquetFile(self._find_source(), metadata=self.file.metadata, read_dictionary=texts)
         for number in range(self.file.metadata.num_row_groups):
             first = next(words.iter_batches(1, row_groups=[number], columns=texts), None) if texts else None
@@ -130,8 +123,6 @@ class ParquetReader(ColumnarReader):
 
 class ArrowReader(ColumnarReader):
     def _open_schema(self) -> pa.Schema:
-        import pyarrow as pa
-
         source = pa.memory_map(self.path)
         if source.read(6) == b"ARROW1":
             file = pa.ipc.open_file(source)
@@ -151,21 +142,19 @@ class ArrowReader(ColumnarReader):
 
 
 def _compute_batch_rows(batch: pa.RecordBatch) -> int:
-    """How many rows to read at a time: the longest text of a dictionary may be the cell of every row."""
-    from pyarrow import compute, types
+    """The number of rows to read at a time: every row may refer to the longest text of the dictionary."""
+    from pyarrow import compute
 
-    texts = [column.dictionary for column in batch.columns if types.is_dictionary(column.type)]
+    texts = [column.dictionary for column in batch.columns if pa.types.is_dictionary(column.type)]
     longest = max((compute.max(compute.binary_length(text)).as_py() or 0 for text in texts if len(text)), default=0)
     return min(COLUMNAR_CHUNK_ROWS, max(1, COLUMNAR_CHUNK_BYTES // max(1, longest)))
 
 
 def _check_type(path: str, name: str, kind: pa.DataType) -> None:
-    from pyarrow import types
-
-    value = kind.value_type if types.is_dictionary(kind) else kind
-    known = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
-    dates = (types.is_date, types.is_timestamp)  # read as text, like the dates of a CSV
-    text = (types.is_string, types.is_large_string, types.is_string_view)
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
+    dates = (pa.types.is_date, pa.types.is_timestamp)  # read as text, like the dates of a CSV
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     if not any(is_kind(value) for is_kind in (*known, *dates, *text)):
         raise DataError(
             f"{format_path(path)}: column {name!r} has type {kind}; convert it to text or numbers, "
@@ -175,9 +164,9 @@ def _check_type(path: str, name: str, kind: pa.DataType) -> None:
 
 def _find_oversized_cell(column: pa.Array) -> int | None:
     """The first row whose text is too long, or None."""
-    from pyarrow import compute, types
+    from pyarrow import compute
 
-    if not types.is_string(column.type) or column.nbytes <= MAX_CELL_BYTES:
+    if not pa.types.is_string(column.type) or column.nbytes <= MAX_CELL_BYTES:
         return None
     row: int = compute.index(compute.greater(compute.binary_length(column), MAX_CELL_BYTES), True).as_py()
     return row if row >= 0 else None
@@ -185,20 +174,15 @@ def _find_oversized_cell(column: pa.Array) -> int | None:
 
 def _decode_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with texts instead of indices into a dictionary."""
-    import pyarrow as pa
-    from pyarrow import types
-
-    if not any(types.is_dictionary(kind) for kind in batch.schema.types):
+    if not any(pa.types.is_dictionary(kind) for kind in batch.schema.types):
         return batch
     batch.validate(full=True)
-    columns = [c.dictionary_decode() if types.is_dictionary(c.type) else c for c in batch.columns]
+    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _merge_small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches."""
-    import pyarrow as pa
-
     kept: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -213,8 +197,5 @@ def _merge_small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
 
 def _cast_column(column: pa.Array) -> pa.Array:
     """The column as numbers or booleans if it has them, else as text."""
-    import pyarrow as pa
-    from pyarrow import types
-
-    as_they_are = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
+    as_they_are = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return column if any(is_kind(column.type) for is_kind in as_they_are) else column.cast(pa.string())

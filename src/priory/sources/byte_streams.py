@@ -1,6 +1,6 @@
-"""The bytes of a file or of standard input, decompressed and converted to UTF-8 a block at a time.
+"""Read a file or standard input as blocks of bytes, decompressed and converted to UTF-8.
 
-Whether a file is compressed is decided by its first bytes, not by its name; how much it may decompress to is limited.
+Compression is detected by the first bytes, not by the name, and the decompressed size is limited.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_UNPACK_RATIO = 200  # decompressed bytes for each compressed one
 MIN_UNPACK_LIMIT = 1 << 26  # decompressed bytes that are always allowed
 STDIN_PATH = "-"
 
-UNSUPPORTED_SIGNATURES = {  # first bytes of files that are not tables, whatever their names say
+UNSUPPORTED_SIGNATURES = {  # first bytes of files that hold no table, by what they are
     b"PK\x03\x04": "a zip file; unpack it first",
     b"\x89PNG": "a PNG image; give a table or texts",
     b"\xff\xd8\xff": "a JPEG image; give a table or texts",
@@ -67,11 +67,48 @@ def ignore_progress(_: int) -> None:
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """How bytes become text: the encoding ("auto" uses the byte-order mark), and what happens to invalid bytes."""
+class ReadOptions:
+    """How files are read. Malformed rows are errors, unless an option repairs or skips them; repairs are counted.
 
+    Parameters
+    ----------
+    format : "csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb" or "excel", optional
+        By default detected from the first bytes, the name or the content.
+    delimiter : str, optional
+        Between the cells of a CSV; by default detected in the header.
+    encoding : str
+        The encoding of text; "auto" uses the byte-order mark.
+    errors : "strict" or "replace"
+        Bytes that are not valid text: an error, or replaced by U+FFFD.
+    ragged : "error", "pad" or "skip"
+        Rows of a CSV with more or fewer cells than the header.
+    max_bad_lines : int
+        The number of invalid lines of JSON to skip; one more is an error.
+    quotes : bool
+        Whether a quotation mark in a CSV opens a quoted cell; otherwise it is an ordinary character.
+    keep_going : bool
+        Skip documents that may not be opened; otherwise they are errors.
+    text_column : str, optional
+        Read files that are not tables as documents, each of which is one row with its text in this column. A file is a
+        table if its first bytes or its name say so, or if its header has this column. By default only folders with one
+        folder for each class, and mail, are documents.
+    has_header : bool
+        Whether the first line of a CSV has the names of the columns; otherwise they are called c1, c2 and so on.
+    table : str, optional
+        Which table of a database, or which sheet of a workbook; needed if there are several.
+    """
+
+    format: str | None = None
+    delimiter: str | None = None
     encoding: str = "utf-8"
     errors: str = "strict"
+    ragged: str = "error"
+    max_bad_lines: int = 0
+    quotes: bool = True
+    keep_going: bool = False
+    text_column: str | None = None
+    has_header: bool = True
+    table: str | None = None
 
     def __post_init__(self) -> None:
         if self.encoding != "auto":
@@ -80,13 +117,9 @@ class Decoding:
             except LookupError:
                 raise DataError(f"encoding {self.encoding!r} is unknown; try utf-8, utf-16 or latin-1") from None
 
-    @property
-    def is_utf8(self) -> bool:
-        return self.encoding == "auto" or codecs.lookup(self.encoding).name == "utf-8"
-
 
 def read_magic_bytes(path: str) -> bytes:
-    """The first bytes of a file; empty for standard input, of which nothing is consumed."""
+    """The first 16 bytes of a file; empty for standard input, which is not consumed."""
     if path == STDIN_PATH:
         return b""
     with open(path, "rb") as file:
@@ -104,16 +137,9 @@ def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_p
     first = next(blocks, b"")
     if not first:
         raise DataError(f"{format_path(path)}: is empty; give a file with rows")
-    if first.startswith(b"\x1f\x8b"):
-        yield from limit_unpacking(path, _gunzip(path, _prepend_block(first, blocks)))
-    elif first.startswith(b"\x28\xb5\x2f\xfd"):
-        yield from limit_unpacking(path, _unzstd(path, _prepend_block(first, blocks)))
-    elif first.startswith(b"BZh"):
-        yield from limit_unpacking(path, _unpack_streams(path, _prepend_block(first, blocks), bz2.BZ2Decompressor))
-    elif first.startswith(b"\xfd7zXZ\x00"):
-        yield from limit_unpacking(path, _unpack_streams(path, _prepend_block(first, blocks), lzma.LZMADecompressor))
-    else:
-        yield from _prepend_block(first, blocks)
+    whole = _prepend_block(first, blocks)
+    unpack = next((unpack for start, unpack in DECOMPRESSORS.items() if first.startswith(start)), None)
+    yield from whole if unpack is None else limit_unpacking(path, unpack(path, whole))
 
 
 def read_packed_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
@@ -137,7 +163,7 @@ def _prepend_block(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """All members of a gzip file: pairs of the number of bytes decompressed so far, and what a few of them became."""
+    """Decompress all members of a gzip file: yield the number of bytes read so far, and a decompressed block."""
     member, read, begun = zlib.decompressobj(31), 0, True
     try:
         for block in blocks:
@@ -159,7 +185,7 @@ def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
                 yield read - len(block), unpacked
     except zlib.error as error:
         raise DataError(f"{format_path(path)}: is damaged before byte {read} ({error}); compress it again") from None
-    while begun and not member.eof:  # what the decompressor still has
+    while begun and not member.eof:  # output that the decompressor still buffers
         rest = member.decompress(member.unconsumed_tail, READ_BLOCK_BYTES)
         if not rest:
             raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
@@ -183,9 +209,9 @@ def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _unpack_streams(
-    path: str, blocks: Iterator[bytes], make: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]
+    make: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], path: str, blocks: Iterator[bytes]
 ) -> Iterator[tuple[int, bytes]]:
-    """All streams of a bzip2 or xz file: pairs of the bytes read so far, and what a few of them became."""
+    """Decompress all streams of a bzip2 or xz file: yield the number of bytes read so far, and a block."""
     stream, read = make(), 0
     try:
         for block in blocks:
@@ -202,8 +228,16 @@ def _unpack_streams(
         raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
 
 
+DECOMPRESSORS: dict[bytes, Callable[[str, Iterator[bytes]], Iterator[tuple[int, bytes]]]] = {  # by first bytes
+    b"\x1f\x8b": _gunzip,
+    b"\x28\xb5\x2f\xfd": _unzstd,
+    b"BZh": partial(_unpack_streams, bz2.BZ2Decompressor),
+    b"\xfd7zXZ\x00": partial(_unpack_streams, lzma.LZMADecompressor),
+}
+
+
 def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """The decompressed bytes; an error if there are suspiciously many."""
+    """Yield decompressed blocks; raise an error at the size of a decompression bomb."""
     total = 0
     for read, block in pairs:
         total += len(block)
@@ -217,7 +251,7 @@ def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[b
 
 
 def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -> Iterator[bytes]:
-    """The blocks; an error, before they pile up anywhere, if a line has more bytes than the limit.
+    """Yield the blocks; raise an error as soon as a line has more bytes than the limit.
 
     ``line`` is the number of the first line in the file.
     """
@@ -233,8 +267,8 @@ def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -
         yield block
 
 
-def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> Iterator[bytes]:
-    """The text in UTF-8 without a byte-order mark; bytes that claim to be UTF-8 already are not checked here."""
+def convert_to_utf8(path: str, blocks: Iterator[bytes], options: ReadOptions) -> Iterator[bytes]:
+    """Yield the text in UTF-8 without a byte-order mark; input declared as UTF-8 is not validated here."""
     first = next(blocks, b"")
     if unsupported := _describe_unsupported(first):
         raise DataError(f"{format_path(path)}: is {unsupported}")
@@ -243,13 +277,15 @@ def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> I
     mark = next((encoding for mark, encoding in BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)
     if mark == "utf-8":
         first = first.removeprefix(codecs.BOM_UTF8)
-    elif mark and decoding.is_utf8 and decoding.encoding != "auto":
+        mark = None
+    encoding = (mark or "utf-8") if options.encoding == "auto" else options.encoding
+    is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    if mark and is_utf8:
         raise DataError(f"{format_path(path)}: looks like {mark.upper()}; use --encoding {mark}")
-    encoding = (mark or "utf-8") if decoding.encoding == "auto" else decoding.encoding
-    if decoding.errors == "strict" and codecs.lookup(encoding).name == "utf-8":
+    if options.errors == "strict" and is_utf8:
         yield from _prepend_block(first, blocks)
         return
-    decoder = codecs.getincrementaldecoder(encoding)(decoding.errors)
+    decoder = codecs.getincrementaldecoder(encoding)(options.errors)
     read = 0
     try:
         for block in _prepend_block(first, blocks):
@@ -264,7 +300,7 @@ def convert_to_utf8(path: str, blocks: Iterator[bytes], decoding: Decoding) -> I
 
 
 def _describe_unsupported(first: bytes) -> str | None:
-    """What a file is and what to do with it, if its first block shows that it holds neither a table nor a text."""
+    """Name an unsupported format by its first block, with a remedy; None for a table or a text."""
     if first.startswith(b"PK\x03\x04"):
         office = (what for part, what in OFFICE_PARTS.items() if part in first)
         return next(office, UNSUPPORTED_SIGNATURES[b"PK\x03\x04"])
@@ -272,7 +308,7 @@ def _describe_unsupported(first: bytes) -> str | None:
 
 
 class BlockStream:
-    """Blocks of bytes as a file object that Arrow can read."""
+    """File object over blocks of bytes, for Arrow."""
 
     closed = False
 
@@ -304,7 +340,7 @@ class BlockStream:
 
 
 class RawBlockStream(io.RawIOBase):
-    """Blocks of bytes as one of Python's own file objects."""
+    """Raw file object over blocks of bytes, for Python's io module."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self.stream = BlockStream(blocks)
@@ -320,6 +356,6 @@ class RawBlockStream(io.RawIOBase):
 
 
 def format_path(path: str | os.PathLike[str]) -> str:
-    """A path for one line of a message, unprintable characters escaped."""
+    """Format a path for an error message, with unprintable characters escaped."""
     text = os.fspath(path)
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogateescape").decode() for c in text)

@@ -1,4 +1,4 @@
-"""Cells of a file as numbers, labels or documents; a cell that cannot be read is an error that names it."""
+"""Parse cells of files as numbers, labels or documents; errors name the cell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_text_column(column: pa.Array) -> bool:
 
 
 def mask_missing_cells(column: pa.Array, missing: frozenset[str]) -> pa.Array:
-    """The column with null where a cell is blank or one of ``missing``."""
+    """Replace blank cells and those in ``missing`` by null."""
     if not is_text_column(column):
         return column
     # not `choose`: before Arrow 24 it breaks a column that begins inside another one (a slice)
@@ -44,7 +44,7 @@ def looks_numeric(column: pa.Array) -> pa.BooleanArray:
 
 
 def parse_number(cell: str) -> float | None:
-    """The finite number that a cell holds; None if it holds none.
+    """Parse a finite number; None if the cell is not one.
 
     >>> parse_number(" 4.5e1"), parse_number("1_0"), parse_number("nan"), parse_number("1e999")
     (45.0, None, None, None)
@@ -59,7 +59,7 @@ def looks_like_date(column: pa.Array) -> pa.BooleanArray:
 
 
 def blank_non_numbers(column: pa.Array, missing: frozenset[str]) -> tuple[pa.Array, int]:
-    """The column with null for every cell that is not a finite number, and the number of such cells."""
+    """Replace cells that are not finite numbers by null, and count them."""
     there = numbers = mask_missing_cells(column, missing)
     if is_text_column(there):
         is_text = arrow.invert(arrow.fill_missing(looks_numeric(there), True))
@@ -70,9 +70,9 @@ def blank_non_numbers(column: pa.Array, missing: frozenset[str]) -> tuple[pa.Arr
 
 
 def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str], is_open: bool = True) -> Array:
-    """A column of numbers, NaN where a cell is missing.
+    """Read a column of numbers, NaN where a cell is missing.
 
-    ``is_open`` says whether the user can still declare what the column holds; with a trained model it is decided.
+    ``is_open`` tells whether the user can still declare the type of the column; a trained model has fixed it.
     """
     column = chunk.batch.column(name)
     if not is_text_column(column):
@@ -113,23 +113,26 @@ def _make_number_error(chunk: RowChunk, row: int, name: str, is_open: bool) -> E
 
 
 def encode_label_column(column: pa.Array) -> tuple[Array, Array]:
-    """A code for each cell, -1 where it is missing, and the labels that the codes stand for, sorted."""
+    """The code of each cell, -1 where it is missing, and the sorted labels.
+
+    The codes have shape (cells,); code ``i`` stands for ``labels[i]``.
+    """
     codes, found = arrow.number_texts(cast_to_text(column))
     values = np.empty(len(found), dtype=object)
     values[:] = found
     order = np.argsort(values)
-    rank = np.empty(len(order) + 1, dtype=np.int32)
+    rank = np.empty(len(order) + 1, dtype=np.int32)  # position of each label in sorted order; the last is for -1
     rank[order], rank[-1] = np.arange(len(order)), -1
     return rank[codes], values[order]
 
 
 def cast_to_text(column: pa.Array) -> pa.StringArray:
-    """Cells as a CSV would have them: 3 rather than 3.0, true rather than True."""
+    """Cast to text as in a CSV: 3 rather than 3.0, true rather than True."""
     return arrow.cast(column, pa.string())
 
 
 def read_text_column(column: pa.Array) -> PackedDocuments:
-    """The texts in UTF-8, in Arrow's own memory; a missing one is empty."""
+    """Read texts without copying Arrow's buffers; a missing text is empty."""
     text = arrow.fill_missing(cast_to_text(column), "")
     _, ends, data = text.buffers()
     edges = np.frombuffer(ends, dtype=np.int32)[text.offset : text.offset + len(text) + 1]
@@ -137,5 +140,5 @@ def read_text_column(column: pa.Array) -> PackedDocuments:
 
 
 def shorten_cell(cell: str, max_length: int = 40) -> str:
-    """A cell for one line of a message, shortened if it is long."""
+    """Format a cell for an error message, shortened if it is long."""
     return repr(cell if len(cell) <= max_length else cell[: max_length - 1] + "…")

@@ -1,19 +1,16 @@
-"""A chunk: some rows of a file as an Arrow batch, with the means to locate each cell in the file."""
+"""Chunks: rows of a file as an Arrow batch that knows the place of each cell in the file."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MAX_CELL_BYTES = 25 << 20
 MAX_LINE_BYTES = 2 * MAX_CELL_BYTES  # of a file of rows
@@ -31,17 +28,17 @@ class FileReader(ABC):
 
     @abstractmethod
     def locate_cell(self, row: int, column: str) -> str:
-        """Where a cell is, for a message: ``file:line:column`` if the file has lines."""
+        """The place of a cell, for an error message: ``file:line:column`` if the file has lines."""
 
 
 class RowPlaces(NamedTuple):
-    """Where some rows of a file are, without their cells."""
+    """The places of rows in a file."""
 
     file: FileReader
     numbers: Array  # (rows,), the number of each row in the file, from 0
 
     def locate_cell(self, row: int, column: str) -> str:
-        """Where a cell is, for a message."""
+        """The place of a cell, for an error message."""
         return self.file.locate_cell(int(self.numbers[row]), column)
 
 
@@ -55,14 +52,12 @@ class RowChunk(NamedTuple):
 
     @property
     def places(self) -> RowPlaces:
-        """Where the rows are in the file."""
+        """The places of the rows."""
         rows = np.arange(self.batch.num_rows) if self.kept is None else self.kept
         return RowPlaces(self.file, self.start + rows)
 
     def keep_rows(self, is_kept: Array) -> RowChunk:
-        """The chunk with some of its rows: those where ``is_kept`` (rows,) is true."""
-        import pyarrow as pa
-
+        """Keep the rows where ``is_kept``, of shape (rows,), is true."""
         rows = np.flatnonzero(is_kept)
         batch = self.batch.filter(pa.array(is_kept))
         return self._replace(batch=batch, kept=rows if self.kept is None else self.kept[rows])
@@ -73,34 +68,12 @@ class RowChunk(NamedTuple):
         return self._replace(batch=self.batch.slice(first, count), kept=rows)
 
     def make_cell_error(self, row: int, column: str, problem: str, remedy: str) -> DataError:
-        """The error for one cell, which names its place in the file."""
+        """An error that names the place of a cell in the file."""
         return DataError(f"{self.places.locate_cell(row, column)}: {problem}; {remedy}")
 
 
-@dataclass(frozen=True)
-class BadRowPolicy:
-    """What happens to rows that are malformed: by default they are errors; repairs are counted.
-
-    Parameters
-    ----------
-    ragged : "error", "pad" or "skip"
-        Rows of a CSV with more or fewer cells than the header.
-    max_bad_lines : int
-        The number of invalid lines of JSON to skip; one more is an error.
-    quotes : bool
-        Whether a quotation mark in a CSV opens a quoted cell; otherwise it is a character like any other.
-    """
-
-    ragged: str = "error"
-    max_bad_lines: int = 0
-    quotes: bool = True
-
-
-STRICT_POLICY = BadRowPolicy()
-
-
 def check_column_names(path: str, names: list[str]) -> tuple[str, ...]:
-    """The column names, if no name occurs twice; names may be blank, for columns that are not used."""
+    """Return the column names, which have to be unique; unused columns may have blank names."""
     if not names:
         raise DataError(f"{path}: has no columns; give a table with columns")
     for j, name in enumerate(names):

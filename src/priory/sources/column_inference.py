@@ -1,4 +1,4 @@
-"""What the columns of a file hold, inferred from its first rows; fixed before anything is learned."""
+"""Infer the kinds of columns from the first rows of a file, before anything is learned."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class InferredColumns:
 def infer_columns(
     chunk: RowChunk, names: tuple[str, ...], column_options: ColumnOptions, for_audit: bool = False
 ) -> InferredColumns:
-    """The columns as the first chunk shows them.
+    """Infer the columns from the first chunk.
 
-    A column holds numbers if all cells are numbers that are not missing. If nearly all are (`MIN_SHARE_OF_KIND`), the
-    first other cell is an error, unless it is to be coerced. Of dates those parts are learned that differ between rows.
-    An audit takes dates for labels, and looks at identifiers like at any other column.
+    A column holds numbers if all cells are numbers or missing. If nearly all are (`MIN_SHARE_OF_KIND`), the first other
+    cell is an error, unless it is coerced. A column of dates is split into the parts that differ between rows. An audit
+    treats dates as labels, and keeps identifiers.
     """
     kinds: dict[str, str] = {}
     empty: list[str] = []
@@ -71,14 +71,14 @@ def infer_columns(
         {} if for_audit or column_options.keep_identifiers else _find_identifiers(chunk, kinds, column_options)
     )
     if len(identifiers) == len(kinds):
-        identifiers = {}  # a table of nothing else is meant to be learned
+        identifiers = {}  # without them nothing would be left to learn
     kept = {name: kind for name, kind in kinds.items() if name not in identifiers}
     columns = ModelColumns(kept, column_options.missing, column_options.types, column_options.coerce, zones=zones)
     return InferredColumns(columns, empty, identifiers, dates)
 
 
 def _find_identifiers(chunk: RowChunk, kinds: dict[str, str], column_options: ColumnOptions) -> dict[str, str]:
-    """The columns that identify rows instead of describing them, as far as the first rows show, and why."""
+    """The columns that identify rows instead of describing them, judged by the first rows, with the reasons."""
     suspects = {
         name: kind
         for name, kind in kinds.items()
@@ -124,13 +124,13 @@ def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, coerce: bool, for_
 
 
 def _are_near_numbers(column: pa.Array, is_numeric: pa.BooleanArray) -> bool:
-    """Whether all cells that are not numbers are marks of missing cells, or numbers in another notation."""
+    """Whether all other cells are markers of missing cells, or numbers in another notation."""
     odd = pc.unique(column.filter(pc.invert(is_numeric.fill_null(True)))).to_pylist()
     return all(cell.strip() in MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd)
 
 
 def _holds_dates(chunk: RowChunk, name: str, column: pa.Array, n_valid: int) -> bool:
-    """Whether nearly all cells are dates; those that could be read in two ways are an error that names the first."""
+    """Whether nearly all cells are dates; an ambiguous date is an error."""
     is_date = cells.looks_like_date(column).fill_null(False)
     if int(pc.sum(is_date).as_py() or 0) < MIN_SHARE_OF_KIND * n_valid:
         return False

@@ -1,4 +1,4 @@
-"""What columns are: as far as the user declares it, and as a model reads them."""
+"""Columns as declared by the user, and as read by a model."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ KIND_BY_TYPE = {
     "number": "number",
     "label": "label",
     "date": "date",
-}  # what is declared besides families
+}  # types that leave the family open
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """What the columns are, as far as it is not inferred from the first rows.
+    """The target and the kinds of columns; what is not declared is inferred from the first rows.
 
     Parameters
     ----------
@@ -105,8 +105,8 @@ class ModelColumns:
     ``kinds`` has "number", "label" or "text" for each column, some of which may be parts of a column of dates;
     ``missing`` are the cells that count as missing, and ``declared_families`` the families by column name, where they
     were declared. With ``coerce``, cells that are not numbers are read as missing, and ``n_coerced`` counts them by
-    column. ``is_trained`` says that these are the columns of a trained model, which cannot be declared otherwise any
-    more. ``zones`` are the time zones of columns of dates.
+    column. ``is_trained`` marks the columns of a trained model, whose types are fixed. ``zones`` are the time zones of
+    columns of dates.
     """
 
     kinds: Mapping[str, str]
@@ -130,7 +130,7 @@ class ModelColumns:
         return list(self.kinds.values()) == ["text"]
 
     def read(self, chunk: RowChunk) -> Table | PackedDocuments:
-        """A chunk for a model: documents, or a table whose kinds of columns do not depend on the chunk."""
+        """Convert a chunk for a model: documents, or a table with fixed kinds of columns."""
         if self.is_one_text:
             return cells.read_text_column(chunk.batch.column(self.names[0]))
         from priory.models.table import Table
@@ -143,13 +143,13 @@ class ModelColumns:
         return {name: self._read_column(chunk, name, kind) for name, kind in self.kinds.items()}
 
     def read_input_rows(self, chunk: RowChunk) -> InputRows:
-        """A chunk as a user of the library would give it: texts, or an Arrow table of numbers and strings."""
+        """Convert a chunk to the input of estimators: texts, or an Arrow table of numbers and strings."""
         if self.is_one_text:
             return arrow.fill_missing(cells.cast_to_text(chunk.batch.column(self.names[0])), "").to_pylist()
         return self.read_arrow_table(chunk)
 
     def read_arrow_table(self, chunk: RowChunk) -> pa.Table:
-        """A chunk as an Arrow table of numbers and strings."""
+        """Convert a chunk to an Arrow table of numbers and strings."""
         chunk = add_date_parts(chunk, self.names, self.missing, self.zones)
         return pa.table({name: self._read_arrow_column(chunk, name, kind) for name, kind in self.kinds.items()})
 
@@ -159,7 +159,7 @@ class ModelColumns:
         return cells.cast_to_text(cells.mask_missing_cells(chunk.batch.column(name), self.missing))
 
     def _read_numbers(self, chunk: RowChunk, name: str) -> Array:
-        """A column of numbers, checked to be possible under the declared family."""
+        """Read a column of numbers, and check them against the declared family."""
         column = chunk.batch.column(name)
         if self.coerce:
             column, n_blanked = cells.blank_non_numbers(column, self.missing)
@@ -189,7 +189,7 @@ class ModelColumns:
 
 
 def make_model_rows(rows: InputRows) -> list[str] | Table:
-    """Rows as a model reads them without a library for data frames."""
+    """Convert rows to a `Table`, which a model reads without a data frame library."""
     if isinstance(rows, list):
         return rows
     from priory.models.table import Table
@@ -199,7 +199,7 @@ def make_model_rows(rows: InputRows) -> list[str] | Table:
 
 
 def _make_column(column: pa.Array) -> Column:
-    """A column of an Arrow table of numbers and strings; one without any cell may be either."""
+    """Convert a column of an Arrow table; a column without cells may hold numbers or labels."""
     from priory.models.table import Column
 
     if pa.types.is_floating(column.type):
@@ -210,7 +210,7 @@ def _make_column(column: pa.Array) -> Column:
 
 
 def declare_column_families(columns: ModelColumns, column_options: ColumnOptions) -> dict[str, str]:
-    """The families of the columns that have no choice of family: those of labels or texts, and those declared."""
+    """The families that are not chosen by the data: of labels, texts, and declared columns."""
     fixed = {"label": "categorical", "text": "text"}
     chosen = {name: fixed[kind] for name, kind in columns.kinds.items() if kind in fixed}
     return chosen | {
@@ -221,7 +221,7 @@ def declare_column_families(columns: ModelColumns, column_options: ColumnOptions
 
 
 def find_binary_columns(chunk: RowChunk, columns: ModelColumns) -> set[str]:
-    """The columns of numbers that hold only 0 and 1, as far as the first rows show."""
+    """The columns of numbers with only 0 and 1 in the first rows."""
     names = [name for name, kind in columns.kinds.items() if kind == "number"]
     batch = add_date_parts(chunk, names, columns.missing, columns.zones).batch
     values = {name: batch.column(name).unique().drop_null().to_pylist() for name in names}
@@ -234,14 +234,14 @@ def look_up_kind(given: str) -> str:
 
 
 def find_declared_family(name: str) -> type[AnyFamily] | None:
-    """The family that is declared by this name; None for types such as "numeric" that leave a choice of families."""
+    """The family with this name; None for types such as "numeric" that leave the family open."""
     from priory.families.registry import families_by_name
 
     return families_by_name().get(name)
 
 
 def list_column_types() -> tuple[str, ...]:
-    """What a column can be declared as: kinds that leave the family open, then the families."""
+    """All types of columns: kinds that leave the family open, then the families."""
     from priory.families.registry import families_by_name
 
     return tuple(dict.fromkeys(["numeric", "label", "text", "date", *families_by_name()]))

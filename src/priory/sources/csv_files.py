@@ -1,4 +1,4 @@
-"""CSV and TSV files, read by Arrow. Where it fails, a slower reader names the place, or reads the rest itself."""
+"""Reader of CSV and TSV files: Arrow parses them, and Python's csv locates errors and reads the rest."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+import pyarrow as pa
+
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
     READ_BLOCK_BYTES,
     BlockStream,
-    Decoding,
     ProgressCallback,
     RawBlockStream,
+    ReadOptions,
     can_reread,
     convert_to_utf8,
     format_path,
@@ -22,21 +24,11 @@ from priory.sources.byte_streams import (
     limit_lines,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import (
-    MAX_CELL_BYTES,
-    MAX_LINE_BYTES,
-    STRICT_POLICY,
-    BadRowPolicy,
-    FileReader,
-    RowChunk,
-    check_column_names,
-)
+from priory.sources.chunk import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 from priory.sources.csv_headers import parse_csv_header, read_whole_lines, sniff_delimiter
 
 if TYPE_CHECKING:
     from _csv import Reader
-
-    import pyarrow as pa
 
 MAX_TAIL_BYTES = 4096  # of the end of the file
 CSV_CHUNK_ROWS = 4096
@@ -45,38 +37,27 @@ CSV_CHUNK_ROWS = 4096
 class DelimitedReader(FileReader):
     """A table as text: a header, and rows with as many cells; without a header the columns are c1, c2 and so on."""
 
-    def __init__(
-        self,
-        path: str,
-        delimiter: str | None,
-        decoding: Decoding,
-        bad_rows: BadRowPolicy = STRICT_POLICY,
-        report_progress: ProgressCallback = ignore_progress,
-        has_header: bool = True,
-    ) -> None:
-        self.path, self.decoding, self.bad_rows, self.report_progress = path, decoding, bad_rows, report_progress
-        self.has_header = has_header
+    def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> None:
+        self.path, self.options, self.report_progress = path, options, report_progress
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None
-        self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding))
+        self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), options))
         head = read_whole_lines(path, self.blocks)
         if not head.strip():
             raise DataError(f"{format_path(path)}: is empty; give a file with a header and rows")
-        self.delimiter = delimiter or sniff_delimiter(head)
+        self.delimiter = options.delimiter or sniff_delimiter(head)
         names, self.header_lines, size = parse_csv_header(path, head, self.delimiter, self._quoting)
-        if not has_header:
+        if not options.has_header:
             names, self.header_lines, size = [f"c{j + 1}" for j in range(len(names))], 0, 0
         self.names = check_column_names(format_path(path), names)
         self.body = head[size:]
 
-    # -- the fast way --------------------------------------------------------------------------------------------
+    # -- fast: Arrow --------------------------------------------------------------------------------------------
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
-        if self.bad_rows.ragged != "error":
+        if self.options.ragged != "error":
             yield from self._read_carefully(column_names, 0)
             return
-        import pyarrow as pa
-
         n_rows, last_cell, doubtful = 0, "", False
         try:
             for batch, last in self._read_with_arrow(column_names):
@@ -103,7 +84,6 @@ class DelimitedReader(FileReader):
 
     def _read_with_arrow(self, column_names: tuple[str, ...]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Pairs of a batch with the named columns as text, and the last column of the file."""
-        import pyarrow as pa
         from pyarrow import csv as arrow
 
         numbered = [f"{j}" for j in range(len(self.names))]  # blank names are not unique
@@ -113,8 +93,8 @@ class DelimitedReader(FileReader):
             arrow.ReadOptions(use_threads=False, block_size=READ_BLOCK_BYTES, column_names=numbered),
             arrow.ParseOptions(
                 delimiter=self.delimiter,
-                quote_char='"' if self.bad_rows.quotes else False,
-                newlines_in_values=self.bad_rows.quotes,
+                quote_char='"' if self.options.quotes else False,
+                newlines_in_values=self.options.quotes,
             ),
             arrow.ConvertOptions(
                 column_types=dict.fromkeys(numbered, pa.string()),
@@ -129,7 +109,7 @@ class DelimitedReader(FileReader):
             )
 
     def _catch_failure(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The blocks up to the first error, which is kept: raised in a thread of Arrow's it could block that thread."""
+        """Yield blocks up to the first error, which is kept: raised in a thread of Arrow it could block that thread."""
         try:
             yield from blocks
         except Exception as error:
@@ -156,7 +136,7 @@ class DelimitedReader(FileReader):
         return "\n" in cell or "\r" in cell or self.tail.rstrip(b"\r\n").endswith(opened_with[-MAX_TAIL_BYTES:])
 
     def _has_swallowed_rows(self, batch: pa.RecordBatch) -> bool:
-        """Whether a cell has lines that look like rows: a quote may not have been closed."""
+        """Whether a cell contains lines that look like rows, as after a quote that was not closed."""
         from pyarrow import compute
 
         memory = [column.buffers()[2] for column in batch.columns]
@@ -165,7 +145,7 @@ class DelimitedReader(FileReader):
         row = rf"[\r\n][^\r\n]*{re.escape(self.delimiter)}"
         return any(compute.any(compute.match_substring_regex(column, row)).as_py() for column in batch.columns)
 
-    # -- the slow way -------------------------------------------------------------------------------------------
+    # -- slow: Python's csv -------------------------------------------------------------------------------------------
 
     def _open_csv_reader(
         self, blocks: Iterator[bytes], strict: bool = False, first: list[str] | None = None, line: int = 1
@@ -188,16 +168,16 @@ class DelimitedReader(FileReader):
         return csv.reader(lines, delimiter=self.delimiter, strict=strict, quoting=self._quoting)
 
     def _reopen_blocks(self) -> Iterator[bytes]:
-        return convert_to_utf8(self.path, read_unpacked_blocks(self.path), self.decoding)
+        return convert_to_utf8(self.path, read_unpacked_blocks(self.path), self.options)
 
     @property
     def _quoting(self) -> Literal[0, 3]:
-        return csv.QUOTE_MINIMAL if self.bad_rows.quotes else csv.QUOTE_NONE
+        return csv.QUOTE_MINIMAL if self.options.quotes else csv.QUOTE_NONE
 
     def _read_numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Pairs of the number of its first line and each row after the header; blank lines are skipped."""
         rows = self._number_rows(self._open_csv_reader(self._reopen_blocks()), 1)
-        if self.has_header:
+        if self.options.has_header:
             next(rows)
         return rows
 
@@ -214,7 +194,7 @@ class DelimitedReader(FileReader):
     def check_file(self) -> None:
         """Read the whole file slowly and raise the first error, with its place, if there is one."""
         first: list[str] = []
-        reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), self.has_header
+        reader, header = self._open_csv_reader(self._reopen_blocks(), True, first), self.options.has_header
         while True:
             line = reader.line_num + 1
             first.clear()
@@ -230,7 +210,7 @@ class DelimitedReader(FileReader):
             header = header and not row
 
     def _check_quotes(self, error: csv.Error, line: int, last: int, first: str) -> None:
-        """Raise if a cell is too large or a quote runs over several lines; other irregular quotes do no harm."""
+        """Raise an error if a cell is too large or a quote spans lines; other irregular quotes are harmless."""
         name = format_path(self.path)
         if "field larger than" in str(error):
             raise ModelTooLargeError(
@@ -245,9 +225,9 @@ class DelimitedReader(FileReader):
 
     def _check_row(self, line: int, row: list[str]) -> None:
         name, width = format_path(self.path), len(self.names)
-        if len(row) != width and self.bad_rows.ragged == "error":
+        if len(row) != width and self.options.ragged == "error":
             fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
-            first = "header" if self.has_header else "first row"
+            first = "header" if self.options.has_header else "first row"
             raise DataError(
                 f"{name}:{line}:{min(len(row), width + 1)}: has {fields}, the {first} has {width}; correct it, or "
                 "use --ragged pad or --ragged skip"
@@ -273,7 +253,7 @@ class DelimitedReader(FileReader):
         return before
 
     def _read_carefully(self, column_names: tuple[str, ...], first_row: int) -> Iterator[RowChunk]:
-        """The rows from number ``first_row`` on, by Python's csv."""
+        """Read the rows from number ``first_row`` on with Python's csv."""
         positions = [self.names.index(name) for name in column_names]
         width, start, size = len(self.names), first_row, 0
         kept: list[list[str]] = []
@@ -288,7 +268,7 @@ class DelimitedReader(FileReader):
             self._check_row(line, row)
             if len(row) != width:
                 self.skipped += 1
-                if self.bad_rows.ragged == "skip":
+                if self.options.ragged == "skip":
                     continue
                 row = (row + [""] * width)[:width]
             kept.append(row)
@@ -306,15 +286,13 @@ class DelimitedReader(FileReader):
         good = (
             line
             for line, cells in self._read_numbered_rows()
-            if self.bad_rows.ragged != "skip" or len(cells) == len(self.names)
+            if self.options.ragged != "skip" or len(cells) == len(self.names)
         )
-        line = next((line for number, line in enumerate(good) if number == row), row + 1 + self.has_header)
+        line = next((line for number, line in enumerate(good) if number == row), row + 1 + self.options.has_header)
         return f"{format_path(self.path)}:{line}:{field}"
 
 
 def _build_batch(rows: list[list[str]], positions: list[int], column_names: tuple[str, ...]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     columns = [pa.array([row[j] for row in rows], pa.string()) for j in positions]
     return pa.RecordBatch.from_arrays(columns, names=list(column_names))
 

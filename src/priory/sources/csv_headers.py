@@ -1,4 +1,4 @@
-"""The header of a CSV: its delimiter, and the names of the columns."""
+"""Parse the header of a CSV: delimiter and column names."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_NAME_LENGTH = 10_000  # characters of the name of a column
 
 
 def sniff_delimiter(head: bytes) -> str:
-    """The delimiter: the most frequent in the header of comma, tab, semicolon and bar."""
+    """Detect the delimiter: the most frequent of comma, tab, semicolon and bar in the header."""
     line = head.lstrip(b"\r\n").splitlines()[0]
     return max(",\t;|", key=lambda c: line.count(c.encode()))
 
 
 def parse_csv_header(path: str, head: bytes, delimiter: str, quoting: Literal[0, 3]) -> tuple[list[str], int, int]:
-    """The names of the columns, and the number of lines and bytes of the header."""
+    """Return the column names, and the number of lines and bytes of the header."""
     csv.field_size_limit(MAX_CELL_BYTES + 1)
     lines = io.StringIO(head.decode("utf-8", "surrogateescape"), newline="")
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
@@ -42,7 +42,7 @@ def parse_csv_header(path: str, head: bytes, delimiter: str, quoting: Literal[0,
 
 
 def read_whole_lines(path: str, blocks: Iterator[bytes]) -> bytes:
-    """The beginning of the file, with at least one whole line."""
+    """Read the beginning of the file, at least one whole line."""
     head = next(blocks, b"")
     while head and b"\n" not in head and b"\r" not in head:
         if len(head) > MAX_CSV_HEADER_BYTES:

@@ -1,4 +1,4 @@
-"""Tables of databases: SQLite, which comes with Python, and DuckDB, an optional dependency. They are only read."""
+"""Read-only readers of SQLite and DuckDB tables; duckdb is an optional dependency."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from weakref import finalize
 
+import pyarrow as pa
+
 from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError, MissingDependencyError
 from priory.sources.arrow_files import ColumnarReader
@@ -16,8 +18,6 @@ from priory.sources.record_files import RecordReader
 
 if TYPE_CHECKING:
     import sqlite3
-
-    import pyarrow as pa
 
 
 class SQLiteReader(RecordReader):
@@ -78,20 +78,18 @@ class DuckDBReader(ColumnarReader):
         yield from self._select(list(map(quote_identifier, column_names)))
 
     def _select(self, columns: list[str], limit: int | None = None) -> pa.RecordBatchReader:
-        import pyarrow as pa
-
         query = f"select {', '.join(columns)} from {quote_identifier(self.table)}"
         relation = self.connection.cursor().sql(query + ("" if limit is None else f" limit {limit}"))
         return pa.RecordBatchReader.from_stream(relation)
 
 
 def quote_identifier(name: str) -> str:
-    """A name for an SQL query."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def choose_table(path: str, tables: list[str], wanted: str | None, unit: str) -> str:
-    """The table that is wanted, or the only one there is; ``unit`` is what the format calls it."""
+    """Return the wanted table, or the only one; ``unit`` is the format's word for a table."""
     listed = ", ".join(map(repr, tables[:10]))
     if not tables:
         raise DataError(f"{format_path(path)}: has no {unit}; give a file with rows")

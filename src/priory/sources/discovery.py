@@ -1,4 +1,4 @@
-"""Finds and opens files: by path, pattern or folder, or standard input; the format is detected."""
+"""Find files by path, pattern or folder, detect their formats, and open them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,15 +15,15 @@ from priory.errors import DataError
 from priory.sources.arrow_files import ArrowReader, ParquetReader
 from priory.sources.byte_streams import (
     STDIN_PATH,
-    Decoding,
     ProgressCallback,
+    ReadOptions,
     convert_to_utf8,
     format_path,
     ignore_progress,
     read_magic_bytes,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import BadRowPolicy, FileReader, RowChunk
+from priory.sources.chunk import FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
 from priory.sources.database_files import DuckDBReader, SQLiteReader
 from priory.sources.document_files import DocumentReader, is_mail, is_maildir, is_mbox, list_files_by_class
@@ -55,46 +55,10 @@ TABLE_READERS: dict[str, Callable[[str, str | None, ProgressCallback], FileReade
 }
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How files are read.
-
-    Parameters
-    ----------
-    format : "csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb" or "excel", optional
-        By default detected from the first bytes, the name or the content.
-    delimiter : str, optional
-        Between the cells of a CSV; by default detected in the header.
-    decoding : Decoding
-        The encoding, and what happens to invalid bytes.
-    bad_rows : BadRowPolicy
-        What happens to malformed rows.
-    keep_going : bool
-        Skip documents that may not be opened; otherwise they are errors.
-    text_column : str, optional
-        Read files that are not tables as documents, each of which is one row with its text in this column. A file is a
-        table if its first bytes or its name say so, or if its header has this column. By default only folders with one
-        folder for each class, and mail, are documents.
-    has_header : bool
-        Whether the first line of a CSV has the names of the columns; otherwise they are called c1, c2 and so on.
-    table : str, optional
-        Which table of a database, or which sheet of a workbook; needed if there are several.
-    """
-
-    format: str | None = None
-    delimiter: str | None = None
-    decoding: Decoding = field(default_factory=Decoding)
-    bad_rows: BadRowPolicy = field(default_factory=BadRowPolicy)
-    keep_going: bool = False
-    text_column: str | None = None
-    has_header: bool = True
-    table: str | None = None
-
-
 class FileRows:
-    """All rows of all files, in order. The columns are those of the first file; others may have them in another order.
+    """All rows of all files, in order. The first file defines the columns; others may have them in another order.
 
-    A file is opened when its turn comes, because there may be more files than can be open at once.
+    Files are opened one after the other, because there may be more than can be open at once.
     """
 
     def __init__(self, openers: list[FileOpener], report_progress: ProgressCallback = ignore_progress) -> None:
@@ -120,68 +84,46 @@ class FileRows:
             yield from file.read_chunks(column_names)
 
 
-def open_files(
-    paths: list[str], read_options: ReadOptions, report_progress: ProgressCallback = ignore_progress
-) -> FileRows:
-    """The rows of all files that the paths name."""
+def open_files(paths: list[str], options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> FileRows:
+    """Open all files that the paths name."""
     if paths.count(STDIN_PATH) > 1:
         raise DataError("-: standard input is given twice; give it once")
-    openers = [opener for path in paths for opener in _find_openers(path, read_options)]
+    openers = [opener for path in paths for opener in _find_openers(path, options)]
     if not openers:
         raise DataError(f"{', '.join(map(format_path, paths))}: matches no files; give a file, a folder or a pattern")
     return FileRows(openers, report_progress)
 
 
-def _find_openers(path: str, read_options: ReadOptions) -> list[FileOpener]:
+def _find_openers(path: str, options: ReadOptions) -> list[FileOpener]:
     if is_url(path):
         return [partial(ParquetReader, found) for found in find_remote_files(path)]
     if path != STDIN_PATH and not os.path.lexists(path) and glob.has_magic(path):
-        return [
-            opener for found in sorted(glob.glob(path, recursive=True)) for opener in _find_openers(found, read_options)
-        ]
+        return [opener for found in sorted(glob.glob(path, recursive=True)) for opener in _find_openers(found, options)]
     if path != STDIN_PATH and Path(path).is_dir():
-        return _find_folder_openers(path, read_options)
-    return [partial(_open_file, path, read_options)]
+        return _find_folder_openers(path, options)
+    return [partial(_open_file, path, options)]
 
 
-def _find_folder_openers(path: str, read_options: ReadOptions) -> list[FileOpener]:
+def _find_folder_openers(path: str, options: ReadOptions) -> list[FileOpener]:
     """A folder of tables, or a tree of documents by class."""
     root = Path(path)
     entries = sorted(e for e in root.iterdir() if not e.name.startswith("."))
-    if read_options.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
-        if read_options.text_column and all(detect_format(str(e), read_options.text_column) == "text" for e in entries):
-            return [partial(_open_documents, path, _list_unlabelled(entries), "text", read_options)]
-        return [partial(_open_file, str(e), read_options) for e in entries]
+    if options.format not in ("text", "mail") and entries and all(e.is_file() for e in entries):
+        if options.text_column and all(detect_format(str(e), options.text_column) == "text" for e in entries):
+            return [partial(DocumentReader, path, _list_unlabelled(entries), "text", options)]
+        return [partial(_open_file, str(e), options) for e in entries]
     folders = [root, *(e for e in entries if e.is_dir())]
-    kind = read_options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
+    kind = options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
         raise DataError(f"{format_path(path)}: is a folder of folders; use --format text or --format mail")
-    files = list_files_by_class(root, kind, has_labels=not read_options.text_column)
-    if read_options.text_column and kind == "text":
+    files = list_files_by_class(root, kind, has_labels=not options.text_column)
+    if options.text_column and kind == "text":
         files += _list_unlabelled(entries)
-    return [partial(_open_documents, path, files, kind, read_options)]
+    return [partial(DocumentReader, path, files, kind, options)]
 
 
 def _list_unlabelled(entries: list[Path]) -> list[tuple[str | None, Path]]:
     return [(None, entry) for entry in entries if entry.is_file()]
-
-
-def _open_documents(
-    path: str,
-    files: list[tuple[str | None, Path]],
-    kind: str,
-    read_options: ReadOptions,
-    report_progress: ProgressCallback,
-) -> DocumentReader:
-    return DocumentReader(
-        path,
-        files,
-        kind,
-        read_options.decoding,
-        read_options.keep_going,
-        report_progress,
-        read_options.text_column,
-    )
 
 
 def _holds_mail(root: Path) -> bool:
@@ -190,32 +132,29 @@ def _holds_mail(root: Path) -> bool:
     return first is not None and os.access(first, os.R_OK) and is_mail(first)
 
 
-def _open_file(path: str, read_options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
-    kind = read_options.format or detect_format(path, read_options.text_column)
+def _open_file(path: str, options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
+    kind = options.format or detect_format(path, options.text_column)
+    if kind == "tsv":
+        options = replace(options, delimiter=options.delimiter or "\t")
     if kind in ("csv", "tsv"):
-        delimiter = read_options.delimiter or ("\t" if kind == "tsv" else None)
-        return DelimitedReader(
-            path, delimiter, read_options.decoding, read_options.bad_rows, report_progress, read_options.has_header
-        )
+        return DelimitedReader(path, options, report_progress)
     if kind == "jsonl":
-        return JSONLinesReader(path, read_options.decoding, read_options.bad_rows, report_progress)
+        return JSONLinesReader(path, options, report_progress)
     if path == STDIN_PATH:
         raise DataError(f"-: {kind} cannot be read from standard input; give a file")
-    if kind == "parquet":
-        return ParquetReader(path, report_progress)
-    if kind == "arrow":
-        return ArrowReader(path, report_progress)
+    if kind in ("parquet", "arrow"):
+        return (ParquetReader if kind == "parquet" else ArrowReader)(path, report_progress)
     if kind in TABLE_READERS:
-        return TABLE_READERS[kind](path, read_options.table, report_progress)
+        return TABLE_READERS[kind](path, options.table, report_progress)
     file = Path(path)
-    label = None if read_options.text_column else file.stem
-    return _open_documents(path, [(label, file)], kind, read_options, report_progress)
+    label = None if options.text_column else file.stem
+    return DocumentReader(path, [(label, file)], kind, options, report_progress)
 
 
 def detect_format(path: str, text_column: str | None = None) -> str:
-    """The format: by the first bytes if they decide, else by the name, else by the content.
+    """Detect the format by the first bytes, else by the name, else by the content.
 
-    With ``text_column``, a file is a text unless something shows that it is a table, such as a header with this column.
+    With ``text_column``, a file is a text unless it is recognised as a table, for example by a header with this column.
     """
     if path == STDIN_PATH:
         return "csv"
@@ -240,14 +179,14 @@ def detect_format(path: str, text_column: str | None = None) -> str:
         return INPUT_FORMAT_BY_SUFFIX[suffix]
     if text_column and os.path.getsize(path) == 0:
         return "text"
-    head = next(convert_to_utf8(path, read_unpacked_blocks(path), Decoding("auto")), b"")
+    head = next(convert_to_utf8(path, read_unpacked_blocks(path), ReadOptions(encoding="auto")), b"")
     if text_column:
         return _detect_table(head, text_column) or "text"
     return "jsonl" if head.lstrip()[:1] == b"{" else "csv"
 
 
 def _detect_table(head: bytes, column: str) -> str | None:
-    """The format of a table that has the column, by its first line; None for a text."""
+    """The format of a table with this column, by its first line; None for a text."""
     line = head.lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
     if line.startswith("{"):
         return "jsonl" if f'"{column}"' in line else None
@@ -256,7 +195,7 @@ def _detect_table(head: bytes, column: str) -> str | None:
 
 
 def make_absent_column_error(path: str, absent: list[str], names: tuple[str, ...], reason: str = "") -> DataError:
-    """The error for columns that a file does not have, with the name that was probably meant."""
+    """An error for absent columns, with a suggestion."""
     named = f"{format_names(absent)}{suggest_name(absent[0], names)}{reason}"
     return DataError(f"{format_path(path)}: has no column {named}; it has {format_names(names)}")
 

@@ -1,4 +1,4 @@
-"""Files that are documents: texts in a folder for each class, mboxes, maildirs and messages. Each text is a row."""
+"""Reader of documents: texts in a folder for each class, mboxes, maildirs and messages. Each text is a row."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
+import pyarrow as pa
+
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
-    Decoding,
     ProgressCallback,
+    ReadOptions,
     convert_to_utf8,
     format_path,
     ignore_progress,
@@ -32,22 +34,18 @@ class DocumentReader(FileReader):
         root: str,
         files: list[tuple[str | None, Path]],
         kind: str,
-        decoding: Decoding,
-        keep_going: bool,
+        options: ReadOptions,
         report_progress: ProgressCallback = ignore_progress,
-        text_column: str | None = None,
     ) -> None:
         self.has_labels = all(label is not None for label, _ in files)
         labels = (LABEL_COLUMN,) if self.has_labels else ()
-        self.names = (*labels, PATH_COLUMN, text_column or TEXT_COLUMN)
-        self.path, self.files, self.kind, self.decoding, self.keep_going = root, files, kind, decoding, keep_going
+        self.names = (*labels, PATH_COLUMN, options.text_column or TEXT_COLUMN)
+        self.path, self.files, self.kind, self.options = root, files, kind, options
         self.report_progress = report_progress
         self.flags: dict[str, int] = {}
         self.unreadable: list[str] = []
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
-        import pyarrow as pa
-
         rows, start = self._read_rows(), 0
         while block := list(_take_chunk_rows(rows)):
             columns = {
@@ -70,7 +68,7 @@ class DocumentReader(FileReader):
                 for number, text in enumerate(self._read_texts(file)):
                     yield label or "", f"{path}#{number + 1}" if number else path, text
             except PermissionError:
-                if not self.keep_going:
+                if not self.options.keep_going:
                     raise
                 self.unreadable.append(path)
 
@@ -81,7 +79,7 @@ class DocumentReader(FileReader):
         if len(self.files) > 1 and file.stat().st_size == 0:
             yield ""
             return
-        from priory.sources.mail import read_mail  # only messages need what it imports
+        from priory.sources.mail import read_mail  # slow to import, and needed for mail only
         from priory.sources.mail_structure import split_mbox
 
         blocks = read_unpacked_blocks(str(file), self.report_progress)
@@ -96,7 +94,7 @@ class DocumentReader(FileReader):
     def _read_text_file(self, file: Path) -> str:
         if file.stat().st_size == 0:
             return ""
-        blocks = convert_to_utf8(str(file), read_unpacked_blocks(str(file), self.report_progress), self.decoding)
+        blocks = convert_to_utf8(str(file), read_unpacked_blocks(str(file), self.report_progress), self.options)
         raw = _read_start(blocks)
         if len(raw) > MAX_CELL_BYTES:
             raise ModelTooLargeError(
@@ -126,7 +124,7 @@ def _take_chunk_rows(rows: Iterator[tuple[str, str, str]]) -> Iterator[tuple[str
 
 
 def _read_start(blocks: Iterator[bytes]) -> bytes:
-    """A document up to a little more than the limit, which shows whether it is too long."""
+    """Read a document, up to a block beyond the limit, so that a longer one is recognised."""
     start, size = [], 0
     for block in blocks:
         start.append(block)
@@ -142,7 +140,7 @@ def is_mbox(file: Path) -> bool:
 
 
 def is_mail(file: Path) -> bool:
-    """Whether a file begins with a header that mail gets in transit; texts that people write do not."""
+    """Whether a file begins with a header that is added in transit, which ordinary texts do not have."""
     with file.open("rb") as opened_file:
         return MAIL_START_PATTERN.match(opened_file.read(20)) is not None
 

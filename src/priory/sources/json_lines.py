@@ -1,4 +1,4 @@
-"""JSON lines: one flat object per line."""
+"""Reader of JSON lines: one flat object per line."""
 
 from __future__ import annotations
 
@@ -7,32 +7,22 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
-    Decoding,
     ProgressCallback,
+    ReadOptions,
     convert_to_utf8,
     format_path,
     ignore_progress,
     limit_lines,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import (
-    MAX_CELL_BYTES,
-    MAX_LINE_BYTES,
-    STRICT_POLICY,
-    BadRowPolicy,
-    FileReader,
-    RowChunk,
-    check_column_names,
-)
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from priory.sources.chunk import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 
 JSON_CHUNK_ROWS = 4096
 ROWS_TO_FIND_COLUMNS = 1000  # the columns are the keys of these first rows
@@ -47,18 +37,12 @@ JSONCell: TypeAlias = str | int | float | bool | None
 class JSONLinesReader(FileReader):
     """A file of JSON objects, one per line; a key that is absent from a row is a missing cell."""
 
-    def __init__(
-        self,
-        path: str,
-        decoding: Decoding,
-        bad_rows: BadRowPolicy = STRICT_POLICY,
-        report_progress: ProgressCallback = ignore_progress,
-    ) -> None:
-        self.path, self.decoding, self.bad_rows = path, decoding, bad_rows
+    def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> None:
+        self.path, self.options = path, options
         self.jumps: list[tuple[int, int]] = []  # (row, line) wherever lines were skipped before a row
         self.count = 0
         self.skipped = 0
-        blocks = convert_to_utf8(path, read_unpacked_blocks(path, report_progress), decoding)
+        blocks = convert_to_utf8(path, read_unpacked_blocks(path, report_progress), options)
         self.rows = self._read_objects(limit_lines(path, blocks, MAX_LINE_BYTES))
         self.first = [row for row, _ in zip(self.rows, range(ROWS_TO_FIND_COLUMNS), strict=False)]
         if not self.first:
@@ -89,7 +73,7 @@ class JSONLinesReader(FileReader):
                 row = self._parse_object(line, number)
             except DataError:
                 self.skipped += 1
-                if self.skipped > self.bad_rows.max_bad_lines:
+                if self.skipped > self.options.max_bad_lines:
                     raise
                 continue
             if number - self.count != (self.jumps[-1][1] - self.jumps[-1][0] if self.jumps else 0):
@@ -101,7 +85,7 @@ class JSONLinesReader(FileReader):
         place = f"{format_path(self.path)}:{number}"
         if len(line) > MAX_SYNTAX_BYTES and len(STRING_PATTERN.sub(b"", line)) > MAX_SYNTAX_BYTES:
             raise ModelTooLargeError(f"{place}: has millions of values; give flat objects with fewer keys")
-        if _measure_depth(line) > MAX_DEPTH:  # before the parser, which would go as deep
+        if _measure_depth(line) > MAX_DEPTH:  # before the parser, which is recursive
             raise DataError(f"{place}: is nested too deeply; give flat objects")
         try:
             text = line.decode()
@@ -142,15 +126,11 @@ class JSONLinesReader(FileReader):
     def _build_batch(
         self, rows: list[dict[str, JSONCell]], start: int, column_names: tuple[str, ...]
     ) -> pa.RecordBatch:
-        import pyarrow as pa
-
         columns = [self._build_column([row.get(name) for row in rows], name, start) for name in column_names]
         return pa.RecordBatch.from_arrays(columns, names=list(column_names))
 
     def _build_column(self, cells: list[JSONCell], name: str, start: int) -> pa.Array:
         """Numbers if all cells are numbers, booleans if all are, else text."""
-        import pyarrow as pa
-
         kinds = {type(cell) for cell in cells} - {type(None)}
         if kinds == {int}:
             return pa.array(cells, pa.int64())
@@ -181,7 +161,7 @@ def _split_lines(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _measure_depth(line: bytes) -> int:
-    """How deeply lists and objects are nested, at most; lines with few of them are not looked at."""
+    """The largest depth of nested lists and objects; 0 for lines with few brackets, which cannot be too deep."""
     if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
         return 0
     brackets = np.frombuffer(STRING_PATTERN.sub(b"", line), dtype=np.uint8)
@@ -190,7 +170,7 @@ def _measure_depth(line: bytes) -> int:
 
 
 def check_unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The object with these keys, for ``json``, which would take the last of those that are given twice."""
+    """Build an object for ``json``, which would silently keep the last of repeated keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

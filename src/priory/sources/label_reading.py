@@ -1,4 +1,4 @@
-"""The labels of rows: the target of a file as classes."""
+"""Read the target of files: labels as classes, or numbers to predict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def looks_continuous(chunk: RowChunk, target: str, column_options: ColumnOptions
 
 
 class LabelReader:
-    """Reads labels, which stay the text they are; ``names`` are the classes so far, in order of appearance."""
+    """Reads labels as text; ``names`` are the classes so far, in order of appearance."""
 
     def __init__(self, target: str, column_options: ColumnOptions) -> None:
         self.target, self.column_options = target, column_options
@@ -80,3 +80,22 @@ class LabelReader:
                 f"{len(self.class_codes):,} different values in the first {self.n_rows:,} rows; "
                 "bin it, or use --classes if each value is a class"
             )
+
+
+class TargetReader:
+    """Reads the numbers to predict."""
+
+    def __init__(self, target: str, column_options: ColumnOptions) -> None:
+        self.target, self.column_options, self.n_unlabelled = target, column_options, 0
+
+    def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
+        """The target of each row that has one, and the chunk with only these rows."""
+        values = cells.read_number_column(chunk, self.target, self.column_options.missing)
+        is_missing = np.isnan(values)
+        if is_missing.any():
+            if not self.column_options.skip_unlabelled:
+                remedy = "give it one, or use --skip-unlabelled"
+                raise chunk.make_cell_error(int(is_missing.argmax()), self.target, "has no number to predict", remedy)
+            self.n_unlabelled += int(is_missing.sum())
+            values, chunk = values[~is_missing], chunk.keep_rows(~is_missing)
+        return values, chunk

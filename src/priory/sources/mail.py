@@ -1,7 +1,7 @@
-"""Mail as text: its subject and addresses, then what a person would read.
+"""Convert mail to text: subject and addresses, then the visible text of its parts.
 
-Everything is limited, so that no message takes much time or memory: 1 MB of any mail takes less than a second.
-``flags`` say what had to be cut or guessed.
+Every step has a limit, so that no message takes much time or memory: 1 MB of any mail takes less than a second.
+``flags`` name what was cut or guessed.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ MAIL_FLAG_MESSAGES = {  # after "3 messages: "
 
 
 class MailText(NamedTuple):
-    """A message as text, and the flags that say what had to be cut or guessed."""
+    """A message as text, and flags for what was cut or guessed."""
 
     text: str
     flags: tuple[str, ...] = ()
 
 
 def read_mail(raw: bytes) -> MailText:
-    """One message as text.
+    """Convert a message to text.
 
     >>> read_mail(b"Subject: Lunch?\\nContent-Type: text/html\\n\\n<p>At n<!-- -->oon &amp; not later</p>").text
     'Lunch?\\n\\nAt noon & not later'
@@ -170,9 +170,9 @@ def _flag_bad_encoding(flags: Flags) -> None:
 
 
 def _decode_charset(raw: bytes, charset: str, flags: Flags) -> str:
-    """Text in a charset, UTF-8 if none is named; bytes that are wrong, or in an unknown charset, become Latin-1.
+    """Decode text, by default as UTF-8; invalid bytes, and unknown charsets, are read as Latin-1.
 
-    Names are looked up among those that are allowed, never among all codecs: to search for a codec takes long.
+    Only allowed names are looked up: searching Python's codecs for an unknown name is slow.
     """
     codec = _find_codec(charset) if charset else "utf_8"
     try:
@@ -189,7 +189,7 @@ def _decode_charset(raw: bytes, charset: str, flags: Flags) -> str:
 
 
 def _decode_damaged_utf8(raw: bytes) -> str:
-    """Bytes that are not all UTF-8: if most of the non-ASCII ones are, only the others become Latin-1, else all do."""
+    """Decode damaged UTF-8: if most non-ASCII bytes are valid, only the others become Latin-1, else all do."""
     escaped = raw.decode("utf-8", "surrogateescape")
     wrong = len(raw) - len(escaped.encode("utf-8", "ignore"))
     is_mostly_right = len(raw) - len(escaped) > wrong  # a character that is right has one byte or more after its first
@@ -202,7 +202,7 @@ def _find_codec(charset: str) -> str:
 
 
 def _decode_words(value: str, flags: Flags) -> str:
-    """A header with its encoded words decoded (RFC 2047); blanks between two of them are dropped."""
+    """Decode the encoded words of a header (RFC 2047); blanks between two of them are dropped."""
     if "=?" not in value:
         return value
     runs: list[tuple[str | None, bytes]] = []  # a charset and bytes in it; None is text that was not encoded
@@ -222,7 +222,7 @@ def _decode_words(value: str, flags: Flags) -> str:
 
 
 def strip_html(markup: str) -> str:
-    """The text of HTML as a person reads it: a comment inside a word does not split it, a paragraph does.
+    """Strip HTML to its visible text: a comment inside a word does not split it, a paragraph does.
 
     >>> strip_html("Dear <b>f</b>riend,<br>c<!-- x -->lick &lt;here&gt;<script>alert(1)</script>")
     'Dear friend, click <here>'
@@ -232,7 +232,7 @@ def strip_html(markup: str) -> str:
 
 
 def _normalize_text(text: str, flags: Flags) -> str:
-    """The text with letters as they look (NFKC) and without invisible characters, which are flagged."""
+    """Normalise letters to NFKC, and remove and flag invisible characters."""
     valid = text.encode("utf-8", "replace").decode()
     visible = INVISIBLE_PATTERN.sub("", valid)
     if len(visible) < len(valid):
@@ -253,7 +253,7 @@ def _normalize_text(text: str, flags: Flags) -> str:
 
 
 def _limit_marks(run: re.Match[str]) -> str:
-    """Characters with at most 30 combining marks in a row; a run of such marks is always within one match."""
+    """Keep at most 30 combining marks in a row; a match contains whole runs of them."""
     kept, count = [], 0
     for character in run[0]:
         count = count + 1 if unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) else 0

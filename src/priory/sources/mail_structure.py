@@ -1,6 +1,6 @@
-"""The structure of mail: an mbox cut into messages, a message cut into headers and parts.
+"""Split an mbox into messages, and a message into headers and parts.
 
-Every limit is applied before any work is done, and every step takes time in proportion to the bytes it reads. Python's
+Limits are applied before any work is done, and every step takes time linear in the bytes that it reads. Python's
 email package is not used: its parser is recursive, and a hostile message of 1 MB can keep it busy for minutes.
 """
 
@@ -218,7 +218,7 @@ class PartCutter:
         return (found[1].lower() if found else "text/plain" if header else default_type), header
 
     def _finish(self, part: OpenPart | None, end: int, level: int) -> Iterator[MailPart]:
-        """End a part; a multipart without any delimiter of its own is text, and what precedes the first is nothing."""
+        """End a part; a multipart without delimiters is text, and the preamble before the first one is skipped."""
         if part is None or (part.level and part.level == level):
             return
         if part.content_type.startswith("multipart/"):
@@ -226,7 +226,7 @@ class PartCutter:
         yield MailPart(part.headers, part.content_type, self.raw[part.body_start : max(end, part.body_start)])
 
     def _set_open(self, multiparts: list[Multipart]) -> None:
-        """Say which multiparts are open; if two have the same delimiter, it belongs to the outer one."""
+        """Set the open multiparts; a delimiter that two of them share belongs to the outer one."""
         self.multiparts = multiparts
         self.delimiters = {}
         for level, multipart in enumerate(multiparts, 1):

@@ -1,4 +1,4 @@
-"""Reading ahead: an iterator runs on a thread of its own, a few items ahead of its consumer."""
+"""Read ahead: run an iterator on its own thread, a few items ahead of its consumer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def peek_first(items: Iterator[StreamItemT]) -> tuple[StreamItemT, Iterator[Stre
 
 
 def read_ahead(items: Iterator[StreamItemT], depth: int = 4) -> Iterator[StreamItemT]:
-    """The same items, with the next ``depth`` of them computed in advance. Errors are raised in the consumer."""
+    """Yield the same items, with the next ``depth`` computed in advance. Errors are raised in the consumer."""
     ready: queue.Queue[tuple[StreamItemT | None, BaseException | None, bool]] = queue.Queue(depth)
     stopped = threading.Event()
 

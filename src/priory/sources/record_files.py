@@ -1,4 +1,4 @@
-"""Files whose rows come as Python values: they are read as text, like those of a CSV."""
+"""Base of readers whose rows are Python values; they are converted to text, as in a CSV."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from itertools import islice
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from priory.errors import DataError
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
 from priory.sources.chunk import FileReader, RowChunk, check_column_names
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 RECORD_CHUNK_ROWS = 8192
 
 
 class RecordReader(FileReader):
-    """One table of a file that may have several; ``unit`` is what the format calls a table."""
+    """Reads one table of a file that may have several; ``unit`` is the format's word for a table."""
 
     unit: str
 
@@ -38,8 +36,6 @@ class RecordReader(FileReader):
         """The cells of these columns, a row at a time."""
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
-        import pyarrow as pa
-
         records, start = self._read_records(column_names), 0
         while rows := list(islice(records, RECORD_CHUNK_ROWS)):
             columns = [self._convert_column(name, j, rows, start) for j, name in enumerate(column_names)]
@@ -50,8 +46,6 @@ class RecordReader(FileReader):
             raise DataError(f"{format_path(self.path)}: {self.unit} {self.table!r} has no rows; give one with rows")
 
     def _convert_column(self, name: str, position: int, rows: list[tuple[object, ...]], start: int) -> pa.StringArray:
-        import pyarrow as pa
-
         cells = []
         for row, record in enumerate(rows, start=start):
             value = record[position]
@@ -65,7 +59,7 @@ class RecordReader(FileReader):
 
 
 def format_value_as_cell(value: object) -> str | None:
-    """A value as a CSV would have it; None if it is missing.
+    """Format a value as in a CSV; None if it is missing.
 
     >>> format_value_as_cell(True), format_value_as_cell(2.0), format_value_as_cell(datetime(2024, 5, 1))
     ('true', '2', '2024-05-01')

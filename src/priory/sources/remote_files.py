@@ -1,4 +1,4 @@
-"""Parquet files at URLs of object stores and the like, through fsspec, which is imported where a path is a URL."""
+"""Parquet files at URLs, such as object stores, through fsspec, which is imported on use."""
 
 from __future__ import annotations
 

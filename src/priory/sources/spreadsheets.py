@@ -1,4 +1,4 @@
-"""Sheets of Excel workbooks (.xlsx), read with openpyxl, an optional dependency."""
+"""Reader of Excel sheets (.xlsx), with openpyxl, an optional dependency."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKBOOK_PART = "xl/workbook.xml"
 
 
 def is_workbook(path: str) -> bool:
-    """Whether a file is an Excel workbook, by what is inside of it."""
+    """Whether a file is an Excel workbook, by its contents."""
     try:
         with zipfile.ZipFile(path) as archive:
             return WORKBOOK_PART in archive.namelist()
@@ -75,5 +75,5 @@ def _open_workbook(path: str) -> Workbook:
         )
     try:
         return openpyxl.load_workbook(path, read_only=True, data_only=True)
-    except Exception as error:  # openpyxl raises whatever the damage leads to
+    except Exception as error:  # openpyxl raises many kinds of errors
         raise DataError(f"{format_path(path)}: is a damaged workbook ({type(error).__name__}); save it again") from None

@@ -1,4 +1,4 @@
-"""Standard input, copied to a temporary file while it is read, so that an error can be located in a second pass."""
+"""Standard input, copied to a temporary file, so that errors can be located in a second pass."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writing rows as CSV, TSV, JSON lines, Parquet or Arrow; a file is written completely or not at all.
+"""Write rows as CSV, TSV, JSON lines, Parquet or Arrow, atomically.
 
-In a CSV a cell that a spreadsheet would take for a formula gets a ``'`` in front, and so does a cell that would without
-the ``'`` it begins with. Removing one ``'`` from every cell that `ESCAPED_FORMULA_PATTERN` matches restores the cells.
+In a CSV a cell that a spreadsheet would take for a formula gets a ``'`` in front, and so does a cell that would be one
+without its leading ``'``. Removing one ``'`` from every cell that `ESCAPED_FORMULA_PATTERN` matches restores the cells.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TEXT_FORMATS = ("csv", "tsv")  # cells are written as they were read
 
 
 def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
-    """The name of a new column, with ``predicted_`` in front as often as another column has the name already."""
+    """Prefix the name of a new column with ``predicted_`` until no other column has it."""
     while name in used_names:
         name = f"predicted_{name}"
     return name
@@ -49,7 +49,7 @@ def replace_text_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array])
 
 
 def escape_formulas(column: pa.Array) -> pa.Array:
-    """Text without formulas; a number with a sign remains as it is."""
+    """Escape formulas; signed numbers remain unchanged."""
     if not has_any_mark(column, FORMULA_MARKS):
         return column
     is_number = arrow.match_pattern(column, cells.NUMBER_PATTERN)
@@ -58,7 +58,7 @@ def escape_formulas(column: pa.Array) -> pa.Array:
 
 
 def has_any_mark(column: pa.Array, marks: str) -> bool:
-    """Whether a column of text has any of these ASCII characters in any cell; as fast as reading its bytes."""
+    """Whether any cell contains one of these ASCII characters; scans the bytes of the whole column."""
     content = get_text_bytes(column)
     return any(mark.encode() in content for mark in marks)
 
@@ -79,7 +79,7 @@ def unescape_formula(cell: str) -> str:
 
 
 def find_output_format(path: str | None, file_format: str | None = None) -> str:
-    """The format that is given, or that of the path; CSV for standard output and devices."""
+    """The given format, or the format of the suffix; CSV for standard output and devices."""
     if file_format is not None:
         return file_format
     if path is None or (Path(path).exists() and not Path(path).is_file()):
@@ -180,11 +180,7 @@ def _write_columnar(batches: Iterator[pa.RecordBatch], file: BinaryIO, file_form
     from pyarrow import parquet
 
     first, batches = peek_first(batches)
-    if file_format == "parquet":
-        with parquet.ParquetWriter(file, first.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    else:
-        with pa.ipc.new_file(file, first.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+    opener = parquet.ParquetWriter if file_format == "parquet" else pa.ipc.new_file
+    with opener(file, first.schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)

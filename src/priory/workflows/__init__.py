@@ -1,23 +1,23 @@
-"""What the commands of ``priory`` do, as functions: from files to models and from models to answers.
+"""The commands of ``priory`` as Python functions: from files to models and from models to answers.
 
     train       learn a model from files of any size; returns the model, its scores, its evidence and the audit
     predict     label the rows of files
-    explain     the evidence behind the prediction for some rows of a file
-    explain_values   the evidence behind the prediction for texts or for cells given by column name
+    explain     show the evidence behind the predictions for rows of a file
+    explain_values   show the evidence behind the prediction for texts, or for cells by column name
     evaluate    compare a model's predictions with the labels of files
-    report      an HTML report about a model on the rows of files
+    report      write an HTML report about a model on the rows of files
     audit       look for leakage in files
     learn       learn the rows of files into a model file
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
-    merge       add up what several models have learned
-    rank_columns   how much each column matters, over all rows of files
-    find_counterfactuals   which single cells, changed to what, would change the answer to a row
-    inspect     what a model file contains and would reveal
+    merge       add the statistics of several models
+    rank_columns   rank columns by how much worse a model predicts without them
+    find_counterfactuals   find changes of a single cell that change the prediction for a row
+    inspect     list what a model file contains and would reveal
 
-Files are read a block at a time, so they may be larger than memory. `ReadOptions` says how they are read,
-`ColumnOptions` what their columns are, and `TrainingOptions` how a model is learned. Nothing is printed: what a
-function has to say while it works goes to `Callbacks`, which are silent by default.
+Files are read a block at a time, so they may be larger than memory. Every function takes paths with the keyword
+arguments of `FileTask`, or a `FileTask`: the files, the `ReadOptions` for parsing them, the `ColumnOptions` for their
+columns, the key of signed models, and `Callbacks` for progress and notes. Nothing is printed.
 """
 
 from importlib import import_module
@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from priory.evaluation.costs import Costs
-    from priory.sources import BadRowPolicy, ReadOptions
-    from priory.sources.byte_streams import Decoding
+    from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
     from priory.workflows.auditing import audit
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from priory.workflows.explanation import explain, explain_values
     from priory.workflows.importance import rank_columns
     from priory.workflows.judging import JudgingOptions
+    from priory.workflows.model_files import FileTask
     from priory.workflows.prediction import Predictions, predict
     from priory.workflows.regression import NumberPredictions
     from priory.workflows.regression_training import RegressionResult
@@ -45,12 +45,11 @@ if TYPE_CHECKING:
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
 
 __all__ = [
-    "BadRowPolicy",
     "Callbacks",
     "ColumnOptions",
     "Costs",
-    "Decoding",
     "Evaluation",
+    "FileTask",
     "JudgingOptions",
     "NumberPredictions",
     "Predictions",
@@ -76,14 +75,13 @@ __all__ = [
     "train",
 ]
 
-# scikit-learn and pyarrow take a second to import: only those who call a workflow pay for it
+# Public name -> module. Modules are imported on first use, because scikit-learn and pyarrow take a second to import.
 _HOME = {
-    "BadRowPolicy": "sources",
     "Callbacks": "workflows.callbacks",
     "ColumnOptions": "sources.column_types",
     "Costs": "evaluation.costs",
-    "Decoding": "sources.byte_streams",
     "Evaluation": "workflows.evaluation",
+    "FileTask": "workflows.model_files",
     "JudgingOptions": "workflows.judging",
     "NumberPredictions": "workflows.regression",
     "Predictions": "workflows.prediction",

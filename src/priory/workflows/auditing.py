@@ -1,20 +1,19 @@
-"""The leakage audit of rows from files."""
+"""Leakage audit of the rows of files."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pyarrow as pa
 
-from priory.sources import FileRows, ReadOptions
+from priory.sources import FileRows
 from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions
 from priory.sources.label_reading import LabelReader
 from priory.sources.prefetch import peek_first
-from priory.workflows.callbacks import SILENT, Callbacks
-from priory.workflows.model_files import choose_columns, open_paths
+from priory.workflows.model_files import FileOptions, FileTask, make_task
 
 if TYPE_CHECKING:
     from priory.leakage.findings import Findings
@@ -22,29 +21,25 @@ if TYPE_CHECKING:
 
 
 def audit(
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
     test: Paths = (),
-    target: str | None = None,
     groups: str | None = None,
     time: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> Findings:
     """Look for leakage in files, whose rows have to fit into memory: see `priory.audit`.
 
     Parameters
     ----------
-    paths : one path or several
+    paths : one path or several, or a FileTask
         The training rows.
     test : one path or several, optional
         The test rows.
-    target, groups, time : str, optional
-        Columns: the label; which rows belong together, such as those of one person; when a row was known.
-    columns : ColumnOptions, optional
-    read : ReadOptions, optional
-    callbacks : Callbacks
+    groups, time : str, optional
+        Columns: the group of a row, such as a person, and the time at which the row was known.
+    **given
+        The target and how the files are read, as for `FileTask`.
 
     Returns
     -------
@@ -52,20 +47,21 @@ def audit(
     """
     import priory
 
-    rows, column_options = open_paths(paths, read, callbacks), choose_columns(columns, target)
-    label = column_options.find_target(rows)
-    train_table = _read_whole_table(rows, column_options)
+    task = make_task(paths, given)
+    rows = task.open()
+    label = task.columns.find_target(rows)
+    train_table = _read_whole_table(rows, task.columns)
     is_quantity = pa.types.is_floating(train_table.schema.field(label).type)
-    test_table = _read_whole_table(open_paths(test, read, callbacks), column_options, is_quantity) if test else None
-    with callbacks.activity("looking for leakage"):
+    test_table = _read_whole_table(replace(task, paths=test).open(), task.columns, is_quantity) if test else None
+    with task.callbacks.activity("looking for leakage"):
         return priory.audit(train_table, test_table, target=label, groups=groups, time=time)
 
 
 def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity: bool | None = None) -> pa.Table:
-    """All rows, with the target as the last column: an audit compares every row with every other.
+    """Read all rows, with the target as the last column: an audit compares every row with every other.
 
-    A target that looks like a number to predict is a column of numbers, which the audit cuts into parts; the test table
-    follows the training table (``is_quantity``).
+    A continuous target becomes a column of numbers, which the audit bins. ``is_quantity`` makes the test table follow
+    the training table.
     """
     target = column_options.find_target(rows)
     features = column_options.find_features(rows)

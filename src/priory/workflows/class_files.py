@@ -1,4 +1,4 @@
-"""Tables about classes in files: what mistakes cost, and how probable the classes are."""
+"""Read costs of mistakes and class priors from files."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from priory.errors import DataError
 from priory.evaluation.costs import ABSTAIN_NAME, Costs, parse_finite
 from priory.sources.byte_streams import format_path
 from priory.sources.cell_parsing import cast_to_text
-from priory.workflows.callbacks import SILENT
-from priory.workflows.model_files import open_paths
+from priory.workflows.model_files import FileTask
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import PathLike
 
 
 def read_costs(path: PathLike) -> Costs:
-    """The costs in a file.
+    """Read a cost matrix.
 
-    Its first column has the true classes, the other columns the answers by name; a column ``abstain`` has the costs of
-    giving no answer. An answer without a column costs 1 where it is wrong.
+    The first column has the true classes, each other column the costs of the answer that it is named after; the column
+    ``abstain`` has the costs of giving no answer. An answer without a column costs 1 where it is wrong.
     """
-    rows = open_paths(path, None, SILENT)
+    rows = FileTask(path).open()
     truth, *answers = rows.names
     if not answers:
         raise DataError(f"{format_path(path)}: has one column; give one for each answer, after the true class")
@@ -40,8 +39,8 @@ def read_costs(path: PathLike) -> Costs:
 
 
 def read_class_prior(path: PathLike) -> dict[str, float]:
-    """The classes in the first column of a file, and in its second how probable or how frequent each is."""
-    rows = open_paths(path, None, SILENT)
+    """Read classes from the first column of a file, and their probabilities or counts from the second."""
+    rows = FileTask(path).open()
     if len(rows.names) < 2:
         raise DataError(
             f"{format_path(path)}: has one column; give classes in the first and probabilities in the second"

@@ -1,9 +1,9 @@
-"""What would have to be different: single cells that, changed, would change the answer to a row."""
+"""Counterfactuals: changes of a single cell that change the prediction for a row."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.sources import ReadOptions
 from priory.sources.column_types import ModelColumns
 from priory.sources.prefetch import peek_first
-from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.explanation import read_file_rows
 from priory.workflows.model_files import (
+    FileOptions,
+    FileTask,
     find_needed_columns,
     get_model_columns,
     load_classifier,
-    open_paths_for_model,
+    make_task,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MAX_VALUES_TRIED = 200
 
 
 class CellChange(NamedTuple):
-    """A cell, what it is and what it would have to be, and the answer then."""
+    """A cell, its value, the changed value, and the prediction after the change."""
 
     column: str
     value: str | float | None
@@ -41,7 +41,7 @@ class CellChange(NamedTuple):
 
 
 class Counterfactual(NamedTuple):
-    """The answer to a row, and the changes of one cell that would change it, the most certain first."""
+    """The prediction for a row, and the changes of one cell that change it, the most probable first."""
 
     row: int
     label: str
@@ -49,7 +49,7 @@ class Counterfactual(NamedTuple):
     changes: list[CellChange]
 
     def describe(self) -> str:
-        """The changes in words."""
+        """Format the changes as text."""
         head = f"row {self.row}: {self.label} ({self.probability:.1%})"
         if not self.changes:
             return f"{head}; no single cell would change the answer"
@@ -62,42 +62,35 @@ class Counterfactual(NamedTuple):
 
 
 def find_counterfactuals(
-    model: ModelOrPath,
-    path: PathLike,
-    row_numbers: Sequence[int] = (1,),
-    *,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    model: ModelOrPath, path: PathLike | FileTask, row_numbers: Sequence[int] = (1,), **given: Unpack[FileOptions]
 ) -> list[Counterfactual]:
-    """Which single cells of some rows of a file, changed to what, would change the answer.
+    """Find changes of a single cell that change the prediction for rows of a file.
 
-    Labels are changed to any that the model has learned, numbers to quantiles of the column in the first block of the
-    file; of the numbers that change the answer the nearest is shown. Texts are not changed.
+    Labels are replaced by every label that the model has learned, numbers by quantiles of the column in the first block
+    of the file; the nearest number that changes the prediction is returned. Texts are not changed.
 
     Parameters
     ----------
     model : a model file, or a model, of a table
-    path : the file
+    path : the file, or a FileTask
     row_numbers : sequence of int
         Which rows, counted from 1.
-    read, key, callbacks
-        As for `priory.workflows.explain`.
+    **given
+        How the file is read, as for `FileTask`.
     """
-    trained = load_classifier(model, key)
+    task = make_task(path, given)
+    trained = load_classifier(model, task.key)
     columns = get_model_columns(trained)
     if columns.is_one_text:
         raise DataError("the model reads one text; cells can be changed in tables only")
-    values = _list_values_to_try(trained, path, columns, read, callbacks)
-    table = read_file_rows(path, row_numbers, columns, read, callbacks)
+    values = _list_values_to_try(trained, task, columns)
+    table = read_file_rows(task, row_numbers, columns)
     assert isinstance(table, pa.Table)
     return [_change_cells(trained, table.slice(place, 1), row, values) for place, row in enumerate(row_numbers)]
 
 
-def _list_values_to_try(
-    model: TableOrTextClassifier, path: PathLike, columns: ModelColumns, read: ReadOptions | None, callbacks: Callbacks
-) -> dict[str, pa.Array]:
-    rows = open_paths_for_model(path, read, columns, callbacks)
+def _list_values_to_try(model: TableOrTextClassifier, task: FileTask, columns: ModelColumns) -> dict[str, pa.Array]:
+    rows = task.open_for(columns)
     first, _ = peek_first(rows.read_chunks(find_needed_columns(rows, columns)))
     table, categories = columns.read_arrow_table(first), getattr(model, "categories_", {})
     values: dict[str, pa.Array] = {}
@@ -127,7 +120,8 @@ def _change_cells(
 def _find_best_change(
     model: TableOrTextClassifier, row: pa.Table, name: str, tried: pa.Array, answer: int
 ) -> CellChange | None:
-    """The change of one cell that changes the answer: of a number the nearest, of a label the most certain."""
+    """The best change of one cell: the nearest number, or the label that makes another class most probable."""
+    # one variant of the row for each tried value; p has shape (variants, classes)
     position = row.column_names.index(name)
     variants = row.take(pa.array(np.zeros(len(tried), dtype=np.int64))).set_column(position, name, tried)
     p = np.exp(model.predict_log_proba(variants))
@@ -141,7 +135,7 @@ def _find_best_change(
 
 
 def _rank_changes(p: Array, tried: pa.Array, value: object) -> Array:
-    """(changes,): the distance of a number from what it is; or how uncertain the new answer is."""
+    """(changes,): distance of a number from its present value, or minus the probability of the new class."""
     if pa.types.is_floating(tried.type) and isinstance(value, float):
         return np.abs(np.asarray(tried) - value)
     return -p.max(axis=1)

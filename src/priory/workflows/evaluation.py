@@ -1,10 +1,10 @@
-"""What to think of a model: its scores on rows of files, beside those of other models, by group, by rows learned."""
+"""Score a model on rows of files: compared with other models, by group, and by the number of rows learned."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -13,30 +13,31 @@ from priory.errors import DataError
 from priory.evaluation.comparison import COMPARED_SCORES, compare_scores
 from priory.evaluation.group_scores import GroupScores, score_groups
 from priory.evaluation.scores import Scores
-from priory.sources import FileRows, ReadOptions
-from priory.sources.column_types import ColumnOptions, InputRows
-from priory.sources.discovery import format_names, make_absent_column_error
-from priory.sources.label_reading import LabelReader
+from priory.sources import FileRows
+from priory.sources.column_types import InputRows
+from priory.sources.discovery import make_absent_column_error
 from priory.sources.prefetch import read_ahead
-from priory.workflows.callbacks import SILENT, Callbacks, note_coerced_cells
+from priory.workflows.callbacks import Callbacks
 from priory.workflows.judging import DEFAULT_FOLDS, JudgingOptions, SideColumns, cross_validate, make_splits
 from priory.workflows.model_files import (
-    choose_columns,
+    FileOptions,
+    FileTask,
+    check_any_labelled,
+    check_known_labels,
     concatenate_rows,
-    fill_target,
     find_needed_columns,
     get_model_columns,
     is_regression,
     load_classifier,
     load_model,
-    open_paths,
+    make_task,
+    read_labelled_chunks,
 )
-from priory.workflows.peers import score_peers
 from priory.workflows.regression import evaluate_regression
 
 if TYPE_CHECKING:
     from priory.evaluation.regression_scores import RegressionScores
-    from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import ModelOrPath, Paths, TableOrTextClassifier
 
     Classifiers = Mapping[str, TableOrTextClassifier]  # by name; the model that is evaluated has the name ""
 
@@ -46,7 +47,7 @@ EVALUATED = ""  # the name of the model that is evaluated, among those that it i
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The scores of a model on rows of files.
+    """Scores of a model on rows of files.
 
     Attributes
     ----------
@@ -69,12 +70,12 @@ class Evaluation:
     curve: dict[int, Scores] = field(default_factory=dict)
 
     def list_models(self) -> dict[str, Scores]:
-        """The scores of the model, which is called priory here, and of those that it is compared with."""
+        """The scores of the model, under the name priory, and of the models that it is compared with."""
         assert isinstance(self.scores, Scores)  # a regression is not compared
         return {OWN_NAME: self.scores, **self.others}
 
     def list_differences(self) -> dict[str, dict[str, dict[str, float]]]:
-        """For each other model its scores minus those of the model, as intervals."""
+        """For each other model the difference between its scores and the scores of the model, as intervals."""
         found = {}
         for name, scores in self.others.items():
             difference = compare_scores(scores, self.list_models()[OWN_NAME])
@@ -84,7 +85,7 @@ class Evaluation:
 
 def evaluate(
     model: ModelOrPath,
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
     learned: bool = False,
     judging: JudgingOptions | None = None,
@@ -92,18 +93,14 @@ def evaluate(
     others: Mapping[str, ModelOrPath] | None = None,
     peers: bool = False,
     curve: bool = False,
-    target: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> Evaluation:
     """Compare the predictions of a model with the labels of files.
 
     Parameters
     ----------
     model : a model file, or a model
-    paths : one path or several
+    paths : one path or several, or a FileTask
     learned : bool
         Whether the model has learned these rows. Then each row is predicted by a model that has not (leave-one-out, or
         folds for a model with corrections), and all rows have to fit into memory.
@@ -118,48 +115,44 @@ def evaluate(
         rows that the model has ``learned``.
     curve : bool
         Whether to score models of some of the rows on the others; for rows that the model has ``learned``.
-    target : str, optional
-        The column of the labels; by default the one that the model was trained for.
-    columns : ColumnOptions, optional
-    read : ReadOptions, optional
-    key : path, optional
-        The model file must be signed with this key.
-    callbacks : Callbacks
+    **given
+        The target and how the files are read, as for `FileTask`.
 
     Returns
     -------
     Evaluation
         The scores, the number of rows, and what else was asked for.
     """
-    trained, rows = load_model(model, key), open_paths(paths, read, callbacks)
-    column_options = fill_target(trained, choose_columns(columns, target))
+    task = make_task(paths, given)
+    trained, rows = load_model(model, task.key), task.open()
+    task = task.fill_target(trained)
     judging = judging or JudgingOptions()
     if not learned and not (judging.is_default and not peers and not curve):
         raise DataError("folds, groups, time, peers and curves are for rows that the model has learned; say so")
     if is_regression(trained):
         if by or others or peers or curve or not judging.is_default:
             raise DataError("the model predicts a number; groups, comparisons and curves are for models of classes")
-        found = evaluate_regression(trained, rows, column_options, callbacks, learned=learned)
+        found = evaluate_regression(trained, rows, task, learned=learned)
         return Evaluation(found, len(found.truth))
-    models = {EVALUATED: trained} | {name: load_classifier(other, key) for name, other in (others or {}).items()}
+    models = {EVALUATED: trained} | {name: load_classifier(other, task.key) for name, other in (others or {}).items()}
     side = SideColumns([*by, *judging.side_columns])
-    parts = _read_rows_for_all(models, rows, column_options, callbacks, side)
+    parts = _read_rows_for_all(models, rows, task, side)
     if not learned:
         scores = _score_new_rows(models, parts)
         return _summarise(scores, len(scores[EVALUATED].truth), side, by)
     tables, labels = _join_rows(parts)
     if peers and judging.is_default:
         judging = JudgingOptions(DEFAULT_FOLDS)
-    with callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
+    with task.callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
         scores = {name: cross_validate(one, tables[name], labels, judging, side) for name, one in models.items()}
     if peers:
-        with callbacks.activity("fitting scikit-learn's models to the same folds"):
+        from priory.workflows.peers import score_peers  # takes a second: scikit-learn's ensembles
+
+        with task.callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, judging, side)
             scores |= score_peers(get_model_columns(trained), tables[EVALUATED], labels, trained.classes_, splits)
-    evaluation = _summarise(scores, len(labels), side, by)
-    return (
-        replace(evaluation, curve=_draw_curve(trained, tables[EVALUATED], labels, callbacks)) if curve else evaluation
-    )
+    drawn = _draw_curve(trained, tables[EVALUATED], labels, task.callbacks) if curve else {}
+    return replace(_summarise(scores, len(labels), side, by), curve=drawn)
 
 
 def _summarise(scores: dict[str, Scores], n_rows: int, side: SideColumns, by: Sequence[str]) -> Evaluation:
@@ -179,7 +172,7 @@ def _draw_curve(
 
 
 def _score_new_rows(models: Classifiers, parts: Iterator[tuple[dict[str, InputRows], Array]]) -> dict[str, Scores]:
-    """The scores of each model on rows that none of them has learned; the rows need not fit into memory."""
+    """Score each model on new rows, which need not fit into memory."""
     answers: dict[str, list[Array]] = {name: [] for name in models}
     found: list[Array] = []
     for rows, labels in read_ahead(parts):
@@ -205,31 +198,16 @@ def _join_rows(parts: Iterator[tuple[dict[str, InputRows], Array]]) -> tuple[dic
 
 
 def _read_rows_for_all(
-    models: Classifiers, rows: FileRows, column_options: ColumnOptions, callbacks: Callbacks, side: SideColumns
+    models: Classifiers, rows: FileRows, task: FileTask, side: SideColumns
 ) -> Iterator[tuple[dict[str, InputRows], Array]]:
-    """Labelled rows as each of the models takes them, in one pass; models may read different columns."""
-    target = column_options.find_target(rows)
-    columns = {name: replace(get_model_columns(model), coerce=column_options.coerce) for name, model in models.items()}
+    """Yield labelled rows in the form that each model reads, in one pass; models may have different columns."""
+    columns = {name: replace(get_model_columns(model), coerce=task.columns.coerce) for name, model in models.items()}
     absent = [name for name in side.names if name not in rows.names]
     if absent:
         raise make_absent_column_error(rows.files[0].path, absent, rows.names)
     needed = [name for one in columns.values() for name in find_needed_columns(rows, one)]
-    labels = LabelReader(target, replace(column_options, labels_as_text=True))  # the models say what a class is
-    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *needed, *side.names])))):
-        group, kept = labels.read(chunk)
-        if len(group):
-            side.add(kept.batch)
-            yield {name: one.read_input_rows(kept) for name, one in columns.items()}, labels.names[group]
+    for labels, chunk in read_labelled_chunks(rows, task, [*needed, *side.names]):
+        side.add(chunk.batch)
+        yield {name: one.read_input_rows(chunk) for name, one in columns.items()}, labels
     for one in columns.values():
-        note_coerced_cells(one.n_coerced, callbacks)
-
-
-def check_known_labels(model: TableOrTextClassifier, labels: Array) -> None:
-    unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()))
-    if unknown:
-        raise DataError(f"the model has no class {unknown[0]!r}; it has {format_names(model.classes_.tolist())}")
-
-
-def check_any_labelled(parts: Sequence[object]) -> None:
-    if not parts:
-        raise DataError("no row has a label; there is nothing to compare with")
+        task.callbacks.note_coerced_cells(one.n_coerced)

@@ -1,4 +1,4 @@
-"""The tables of an evaluation that are about decisions: costs, lift and thresholds."""
+"""Tables of an evaluation for decisions: costs, lift and thresholds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DecisionTables:
-    """What decisions by the model cost, and what is among its most probable rows of one class."""
+    """Mean costs of decisions, and lift and thresholds for one class."""
 
     positive: str = ""
     costs: CostScores | None = None
@@ -62,7 +62,7 @@ def tabulate_decisions(
     lift: bool = False,
     thresholds: bool = False,
 ) -> DecisionTables:
-    """The tables of an evaluation: mean costs if there are ``costs``, and those about the ``positive`` class.
+    """Tabulate mean costs, if ``costs`` are given, and lift and thresholds of the ``positive`` class.
 
     The positive class is by default the rarer of two; with more classes it has to be named.
     """

@@ -1,9 +1,9 @@
-"""Why a model predicts what it predicts, for rows of a file or for values that are given directly."""
+"""Explain predictions for rows of a file, or for values given directly."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -12,17 +12,18 @@ from priory.core.name_suggestions import suggest_name
 from priory.errors import DataError
 from priory.models.explanation import Ledger, Ledgers
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
-from priory.sources import FileReader, ReadOptions, RowChunk
+from priory.sources import FileReader, RowChunk
 from priory.sources.byte_streams import format_path
 from priory.sources.column_types import InputRows, ModelColumns, make_model_rows
 from priory.sources.discovery import format_names
-from priory.workflows.callbacks import SILENT, Callbacks
 from priory.workflows.model_files import (
+    FileOptions,
+    FileTask,
     concatenate_rows,
     find_needed_columns,
     get_model_columns,
     load_classifier,
-    open_paths_for_model,
+    make_task,
 )
 
 if TYPE_CHECKING:
@@ -35,35 +36,28 @@ JSONValue: TypeAlias = "str | int | float | bool | Sequence[JSONValue] | Mapping
 
 
 def explain(
-    model: ModelOrPath,
-    path: PathLike,
-    row_numbers: Sequence[int] = (1,),
-    *,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    model: ModelOrPath, path: PathLike | FileTask, row_numbers: Sequence[int] = (1,), **given: Unpack[FileOptions]
 ) -> Ledgers:
     """The evidence behind the prediction for some rows of a file.
 
     Parameters
     ----------
     model : a model file, or a model
-    path : the file
+    path : the file, or a FileTask
         For a model of texts also a file that is a text, such as ``note.txt``, or a folder of them.
     row_numbers : sequence of int
         Which rows, counted from 1.
-    read : ReadOptions, optional
-    key : path, optional
-        The model file must be signed with this key.
-    callbacks : Callbacks
+    **given
+        How the file is read, as for `FileTask`.
 
     Returns
     -------
     Ledgers
         One ledger for each row: the prior, one line for each word or column, and their sum.
     """
-    trained = load_classifier(model, key)
-    rows = read_file_rows(path, row_numbers, get_model_columns(trained), read, callbacks)
+    task = make_task(path, given)
+    trained = load_classifier(model, task.key)
+    rows = read_file_rows(task, row_numbers, get_model_columns(trained))
     return trained.explain(make_model_rows(rows))
 
 
@@ -91,7 +85,7 @@ def explain_values(
 
 
 class _GivenRow(FileReader):
-    """One row that was given directly, as if it came from a file: errors name its columns."""
+    """A row given on the command line, in the form of a file; error messages name its columns."""
 
     path = "command line"
 
@@ -128,15 +122,9 @@ def _parse_pair(text: str, columns: ModelColumns) -> tuple[str, str]:
     return name, value
 
 
-def read_file_rows(
-    path: PathLike,
-    row_numbers: Sequence[int],
-    columns: ModelColumns,
-    read: ReadOptions | None,
-    callbacks: Callbacks,
-) -> InputRows:
-    """Some rows of a file, counted from 1, as the model takes them."""
-    rows = open_paths_for_model(path, read, columns, callbacks)
+def read_file_rows(task: FileTask, row_numbers: Sequence[int], columns: ModelColumns) -> InputRows:
+    """Read some rows of a file, counted from 1, in the form that the model reads."""
+    rows = task.open_for(columns)
     found: dict[int, InputRows] = {}
     before = 0
     for chunk in rows.read_chunks(find_needed_columns(rows, columns)):
@@ -148,12 +136,12 @@ def read_file_rows(
             break
     absent = [number for number in row_numbers if number not in found]
     if absent:
-        raise DataError(f"{format_path(path)}: has no row {absent[0]}; it has {before:,} rows")
+        raise DataError(f"{', '.join(map(format_path, task.names))}: has no row {absent[0]}; it has {before:,} rows")
     return concatenate_rows([found[number] for number in row_numbers])
 
 
 def convert_ledger_to_dict(ledger: Ledger) -> dict[str, JSONValue]:
-    """A ledger for JSON: the weight of each line for the winner against the runner-up, the largest first."""
+    """Convert a ledger for JSON: the weight of each line for the winner against the runner-up, the largest first."""
     prior, *weights = (_round_decibans(weight) for weight in ledger.weights())
     lines = [
         {"name": line.name, "value": _convert_cell(line.value), "decibans": weight, "places": list(line.spans)}

@@ -1,9 +1,9 @@
-"""What matters to a model, over all rows of a file: how much worse it answers when a column is left out."""
+"""Column importance: how much worse a model predicts when a column is left out."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -13,67 +13,49 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.costs import find_class_index
 from priory.evaluation.intervals import Interval, mean_interval
-from priory.sources import ReadOptions
-from priory.sources.column_types import ColumnOptions, InputRows
-from priory.workflows.callbacks import SILENT, Callbacks
-from priory.workflows.evaluation import check_any_labelled, check_known_labels
-from priory.workflows.model_files import (
-    choose_columns,
-    fill_target,
-    get_model_columns,
-    join_labelled_rows,
-    load_classifier,
-    open_paths,
-    read_labelled_rows,
-)
+from priory.sources.column_types import InputRows
+from priory.workflows.model_files import FileOptions, FileTask, load_classifier, make_task, read_all_labelled_rows
 from priory.workflows.training_results import list_strongest_evidence
 
 if TYPE_CHECKING:
-    from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import ModelOrPath, Paths, TableOrTextClassifier
 
 MAX_ROWS_TO_ASK = 5000
 
 
 class ColumnImportance(NamedTuple):
-    """A column, and by how many bits a row the truth is less probable to a model that does not see the column."""
+    """A column, and the bits per row by which the log loss rises when its cells are missing."""
 
     name: str
     bits: Interval
 
 
 def rank_columns(
-    model: ModelOrPath,
-    paths: Paths,
-    *,
-    label: str | None = None,
-    target: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    model: ModelOrPath, paths: Paths | FileTask, *, label: str | None = None, **given: Unpack[FileOptions]
 ) -> list[ColumnImportance]:
-    """How much each column of a table matters to a model on rows of files, the most important first.
+    """Rank the columns of a table by their importance to a model on rows of files, the most important first.
 
-    A column is left out by making its cells missing, and what is compared is the probability of the truth. Rows that
-    the model has not learned give an honest answer. Columns that say the same can replace each other, and then neither
-    matters much by itself.
+    A column is left out by making its cells missing; its importance is the increase in log loss. Use rows that the
+    model has not learned. Columns with the same information can replace each other, and then neither is important by
+    itself.
 
     Parameters
     ----------
     model : a model file, or a model, of a table
-    paths : one path or several
+    paths : one path or several, or a FileTask
         Labelled rows; of more than 5,000, as many that are evenly spaced.
     label : str, optional
         Only rows of this class.
-    target, columns, read, key, callbacks
-        As for `priory.workflows.evaluate`.
+    **given
+        The target and how the files are read, as for `FileTask`.
     """
-    trained = load_classifier(model, key)
-    table, labels = _read_rows(trained, paths, label, choose_columns(columns, target), read, callbacks)
+    task = make_task(paths, given)
+    trained = load_classifier(model, task.key)
+    table, labels = _read_rows(trained, label, task)
     if isinstance(table, list):
         raise DataError("the model reads one text; its strongest words for each class are what matters")
     truth = np.searchsorted(trained.classes_, labels)
-    with callbacks.activity(f"leaving out {table.num_columns:,} columns in turn"):
+    with task.callbacks.activity(f"leaving out {table.num_columns:,} columns in turn"):
         surprise = _measure_surprise(trained, table, truth)
         losses = {name: _measure_surprise(trained, _blank_column(table, name), truth) for name in table.column_names}
     found = [
@@ -84,41 +66,21 @@ def rank_columns(
 
 
 def list_class_evidence(
-    model: ModelOrPath,
-    paths: Paths,
-    *,
-    label: str | None = None,
-    target: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    model: ModelOrPath, paths: Paths | FileTask, *, label: str | None = None, **given: Unpack[FileOptions]
 ) -> dict[str, list[tuple[str, float]]]:
-    """For each class, or for one, the words or columns that speak most for it on rows of files, in decibans."""
-    trained = load_classifier(model, key)
-    table, labels = _read_rows(trained, paths, label, choose_columns(columns, target), read, callbacks)
+    """The words or columns with the strongest evidence for each class, or for one, in decibans."""
+    task = make_task(paths, given)
+    trained = load_classifier(model, task.key)
+    table, labels = _read_rows(trained, label, task)
     evidence = list_strongest_evidence(trained, table, labels)
     return evidence if label is None else {label: evidence.get(label, [])}
 
 
-def _read_rows(
-    model: TableOrTextClassifier,
-    paths: Paths,
-    label: str | None,
-    columns: ColumnOptions,
-    read: ReadOptions | None,
-    callbacks: Callbacks,
-) -> tuple[InputRows, Array]:
-    """Labelled rows, all of one class if there is a ``label``; evenly spaced if there are many."""
+def _read_rows(model: TableOrTextClassifier, label: str | None, task: FileTask) -> tuple[InputRows, Array]:
+    """Read labelled rows, of one class if a ``label`` is given; of many, take evenly spaced ones."""
     if label is not None:
         find_class_index(label, [str(name) for name in model.classes_.tolist()])
-    rows = open_paths(paths, read, callbacks)
-    parts = join_labelled_rows(
-        read_labelled_rows(rows, get_model_columns(model), fill_target(model, columns), callbacks)
-    )
-    check_any_labelled(parts)
-    table, labels = parts[0]
-    check_known_labels(model, labels)
+    table, labels = read_all_labelled_rows(model, task.open(), task.fill_target(model))
     chosen = np.arange(len(labels)) if label is None else np.flatnonzero(labels == label)
     if not len(chosen):
         raise DataError(f"no row has the label {label!r}; give rows of this class")

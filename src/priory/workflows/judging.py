@@ -1,4 +1,4 @@
-"""Which rows judge a model: folds of the rows that it has learned, by groups or by time."""
+"""Cross-validation of a model on rows that it has learned: in folds, by groups or by time."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Split = tuple[Array, Array]  # rows to learn from, and rows to judge
 
 @dataclass(frozen=True)
 class JudgingOptions:
-    """How rows that the model has learned are left out to judge it.
+    """How learned rows are left out for cross-validation.
 
     Parameters
     ----------
     folds : int, optional
         The number of folds; by default the model's own choice, or five with groups or time.
     groups : str, optional
-        A column: rows with the same value, such as those of one person, are left out together.
+        A column: rows with the same value, such as one person, are left out together.
     time : str, optional
         A column of numbers or dates: rows are judged by a model of earlier rows only.
     """
@@ -52,12 +52,12 @@ class JudgingOptions:
 
     @property
     def side_columns(self) -> tuple[str, ...]:
-        """The columns that are read besides those of the model."""
+        """The columns that are read in addition to the model's own."""
         return tuple(name for name in (self.groups, self.time) if name is not None)
 
 
 class SideColumns:
-    """Columns that the model does not read, collected while rows pass by."""
+    """Collects columns that the model does not use, while rows are read."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names, self._batches = tuple(dict.fromkeys(names)), list[pa.RecordBatch]()
@@ -97,7 +97,7 @@ def make_splits(labels: Array, options: JudgingOptions, side: SideColumns) -> li
 
 
 def read_times(side: SideColumns, name: str) -> Array:
-    """A column of numbers, or of dates, in a form that sorts by time."""
+    """Read a column of numbers or ISO dates into an array that sorts by time."""
     column = side.get(name)
     if column.null_count or (is_text_column(column) and "" in column.to_pylist()):
         raise DataError(f"column {name!r} has missing cells; every row needs a time")
@@ -115,7 +115,7 @@ def read_times(side: SideColumns, name: str) -> Array:
 def cross_validate(
     model: TableOrTextClassifier, rows: InputRows, labels: Array, options: JudgingOptions, side: SideColumns
 ) -> Scores:
-    """The scores of a model on rows that it has learned, each judged by a model that has not."""
+    """Score learned rows, each predicted by a model from which it was subtracted."""
     if options.is_default:
         return model.evaluate(rows, labels)
     return model.evaluate(rows, labels, folds=make_splits(labels, options, side))

@@ -26,7 +26,7 @@ MODEL_FILE = "model.priory"
 
 
 class PyfuncModel:
-    """What ``mlflow.pyfunc`` calls."""
+    """The object that ``mlflow.pyfunc`` calls."""
 
     def __init__(self, model: Any, method: str) -> None:
         self.model, self.method = model, method
@@ -37,12 +37,7 @@ class PyfuncModel:
 
 
 def save_model(
-    model: Any,
-    path: str | Path,
-    *,
-    predict_method: str = "predict",
-    mlflow_model: Any = None,
-    signature: Any = None,
+    model: Any, path: str | Path, *, predict_method: str = "predict", mlflow_model: Any = None, signature: Any = None
 ) -> None:
     """Write a model into a new folder as MLflow reads it.
 
@@ -73,13 +68,13 @@ def save_model(
 
 
 def log_model(model: Any, name: str, **options: Any) -> Any:
-    """Log a model into the active run; ``options`` are those of `save_model` and of ``mlflow.models.Model.log``."""
+    """Log a model into the active run; ``options`` are passed to `save_model` and ``mlflow.models.Model.log``."""
     mlflow = import_mlflow()
     return mlflow.models.Model.log(artifact_path=None, flavor=sys.modules[__name__], model=model, name=name, **options)
 
 
 def load_model(model_uri: str) -> Any:
-    """The model that was saved or logged, as it was: it explains, learns and forgets."""
+    """Load a saved or logged model as a Priory model, which explains, learns and forgets."""
     folder = Path(import_mlflow().artifacts.download_artifacts(artifact_uri=str(model_uri)))
     return load(folder / MODEL_FILE)
 
@@ -90,7 +85,7 @@ def _load_pyfunc(path: str, model_config: dict[str, str] | None = None) -> Pyfun
 
 
 def import_mlflow() -> ModuleType:
-    """The module mlflow; an error says what to install."""
+    """Import mlflow, or raise an error with the command that installs it."""
     try:
         mlflow = import_module("mlflow")
         import_module("mlflow.pyfunc")

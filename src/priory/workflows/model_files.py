@@ -1,27 +1,27 @@
-"""Models as files, and the rows of files as a model takes them: what all workflows share."""
+"""Load models from files, and read the rows of files in the form that a model takes."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
 
 from priory.core.typing import Array
-from priory.errors import KindError, NotLearnedError, StaleModelError
+from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
 from priory.sources.byte_streams import format_path
 from priory.sources.chunk import RowPlaces
 from priory.sources.column_types import ColumnOptions, InputRows, ModelColumns
-from priory.sources.discovery import make_absent_column_error
+from priory.sources.discovery import format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
-from priory.sources.label_reading import LabelReader
+from priory.sources.label_reading import LabelReader, TargetReader
 from priory.sources.prefetch import read_ahead
 from priory.storage import load
-from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
+from priory.workflows.callbacks import SILENT, Callbacks, format_count
 from priory.workflows.out_of_core import DrawnRows
 
 if TYPE_CHECKING:
@@ -38,36 +38,90 @@ if TYPE_CHECKING:
     ModelOrPath = FileModel | PathLike
 
 
-def open_paths(paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> FileRows:
-    """The rows of one path or of several."""
-    named = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return open_files([os.fspath(path) for path in named], read or ReadOptions(), callbacks.progress)
+class FileOptions(TypedDict, total=False):
+    """Keyword arguments that every workflow on files takes; see `FileTask`."""
+
+    target: str | None
+    columns: ColumnOptions | None
+    read: ReadOptions | None
+    key: PathLike | None
+    callbacks: Callbacks
+
+
+@dataclass(frozen=True)
+class FileTask:
+    """Which files a workflow reads, and how.
+
+    Workflows take a FileTask in place of paths, or make one of their paths and keyword arguments. Besides the
+    parameters below there is the keyword ``target``, short for ``columns=ColumnOptions(target=...)``.
+
+    Parameters
+    ----------
+    paths : one path or several
+        Files, folders, patterns, or "-" for standard input.
+    columns : ColumnOptions
+        The target and the kinds of the columns. A model file remembers its target and its columns.
+    read : ReadOptions
+        Format, encoding, and the treatment of malformed rows.
+    key : path, optional
+        Model files must be signed with this key. A file that is changed is signed with it again.
+    callbacks : Callbacks
+        Called with progress and notes; silent by default.
+    """
+
+    paths: Paths
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    read: ReadOptions = field(default_factory=ReadOptions)
+    key: PathLike | None = None
+    callbacks: Callbacks = SILENT
+
+    @property
+    def names(self) -> list[str]:
+        """The paths as text."""
+        paths = [self.paths] if isinstance(self.paths, str | os.PathLike) else self.paths
+        return [os.fspath(path) for path in paths]
+
+    def open(self) -> FileRows:
+        """Open the files."""
+        return open_files(self.names, self.read, self.callbacks.progress)
+
+    def open_for(self, columns: ModelColumns) -> FileRows:
+        """Open files whose rows are to be predicted: a model of one text also reads documents, such as notes."""
+        if self.columns != ColumnOptions():
+            raise DataError("the model knows its columns; target and columns are for files with labels")
+        read = replace(self.read, text_column=columns.names[0]) if columns.is_one_text else self.read
+        return replace(self, read=read).open()
+
+    def fill_target(self, model: FileModel) -> FileTask:
+        """The task with the target of the model, where none is given."""
+        target = self.columns.target or getattr(model, "target_", LABEL_COLUMN)
+        return replace(self, columns=replace(self.columns, target=target))
+
+
+def make_task(paths: Paths | FileTask, given: FileOptions) -> FileTask:
+    """Make a task of paths and keyword arguments; None stands for a default."""
+    named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    target = named.pop("target", None)
+    task = replace(paths if isinstance(paths, FileTask) else FileTask(paths), **named)
+    return task if target is None else replace(task, columns=replace(task.columns, target=target))
 
 
 def describe_source(rows: FileRows) -> str:
-    """The name of the file for the title of a report; of several, the first and the number of the others."""
+    """Name the files for the title of a report: the first, and the number of the others."""
     first = os.path.basename(str(rows.files[0].path).rstrip("/"))
     name, n_others = "standard input" if first == "-" else first, len(rows.openers) - 1
     return f"{name} and {format_count(n_others, 'more file')}" if n_others else name
 
 
-def open_paths_for_model(
-    paths: Paths, read: ReadOptions | None, columns: ModelColumns, callbacks: Callbacks
-) -> FileRows:
-    """The rows to be predicted: a model of one text also reads files that are texts, such as notes in a folder."""
-    read = read or ReadOptions()
-    return open_paths(paths, replace(read, text_column=columns.names[0]) if columns.is_one_text else read, callbacks)
-
-
 def load_model(model: ModelOrPath, key: PathLike | None = None) -> FileModel:
-    """The model, loaded if a path is given; only models whose columns can be filled from files are accepted."""
+    """Load a model if a path is given; only models whose columns can be filled from files are accepted."""
     if isinstance(model, str | os.PathLike):
         return check_fitted(check_model_type(load(model, key=key), model), model)
     return check_fitted(check_model_type(model, "the model"), "the model")
 
 
 def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrTextClassifier:
-    """The model, loaded if a path is given; only models of classes are accepted."""
+    """Load a model if a path is given; only classifiers are accepted."""
     loaded = load_model(model, key)
     if is_regression(loaded):
         named = format_path(model) if isinstance(model, str | os.PathLike) else "the model"
@@ -88,7 +142,7 @@ def check_model_type(model: object, path: PathLike) -> FileModel:
 
 
 def is_regression(model: object) -> TypeIs[BayesianLinearRegression]:
-    """Whether a model predicts a number; its module is not imported for any other model."""
+    """Whether a model predicts a number; the regression module is imported only for a regression."""
     if type(model).__module__ != "priory.regression.linear_regression":
         return False
     from priory.regression.linear_regression import BayesianLinearRegression
@@ -109,7 +163,7 @@ def count_known_rows(model: FileModel) -> float:
 
 
 def check_fitted(model: FileModel, path: PathLike) -> FileModel:
-    """The model, if it knows any rows: all of them may have been forgotten."""
+    """Return the model if it knows any rows; all of them may have been forgotten."""
     if not has_learned_rows(model):
         raise StaleModelError(f"{format_path(path)}: knows no rows; teach it some with priory learn")
     return model
@@ -122,17 +176,6 @@ def set_training_columns(model: TableOrTextClassifier, columns: ModelColumns, ta
         named = replace(learned.rows, name=columns.names[0])  # type: ignore[type-var]
         model.adopt(replace(learned, rows=named), finish=False)
     model.target_, model.missing_ = target, tuple(sorted(columns.missing))
-
-
-def choose_columns(columns: ColumnOptions | None, target: str | None) -> ColumnOptions:
-    """The column options, with the target where one is given by itself."""
-    columns = columns or ColumnOptions()
-    return replace(columns, target=target) if target else columns
-
-
-def fill_target(model: FileModel, columns: ColumnOptions) -> ColumnOptions:
-    """The column options; a target that is not given is the one the model was trained for."""
-    return choose_columns(columns, columns.target or getattr(model, "target_", LABEL_COLUMN))
 
 
 def get_model_columns(model: FileModel) -> ModelColumns:
@@ -155,7 +198,7 @@ def get_model_columns(model: FileModel) -> ModelColumns:
 
 
 def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:
-    """The names of the columns that a model needs, after ``more``; the files must have those of the model."""
+    """The columns to read: ``more``, then the columns of the model, which the files must have."""
     sources = columns.find_sources(rows.names)
     absent = [name for name in sources if name not in rows.names]
     if absent:
@@ -163,28 +206,37 @@ def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tu
     return tuple(dict.fromkeys([*more, *sources]))
 
 
+def read_labelled_chunks(
+    rows: FileRows, task: FileTask, names: Sequence[str], is_number: bool = False
+) -> Iterator[tuple[Array, RowChunk]]:
+    """Yield the labels of rows, or the numbers to predict, and a chunk of the labelled rows with these columns."""
+    target = task.columns.find_target(rows)
+    # the model decides what is a class: labels that look like numbers are accepted
+    labels = LabelReader(target, replace(task.columns, labels_as_text=True))
+    numbers = TargetReader(target, task.columns)
+    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *names])))):
+        found, kept = numbers.read(chunk) if is_number else labels.read(chunk)
+        if len(found):
+            yield found if is_number else labels.names[found], kept
+
+
 def read_labelled_rows(
-    rows: FileRows,
-    columns: ModelColumns,
-    column_options: ColumnOptions,
-    callbacks: Callbacks = SILENT,
-    places: list[RowPlaces] | None = None,
+    model: FileModel, rows: FileRows, task: FileTask, places: list[RowPlaces] | None = None
 ) -> Iterator[tuple[InputRows, Array]]:
-    """Rows as the library takes them and their labels, a chunk at a time; ``places`` gets where they are."""
-    target = column_options.find_target(rows)
-    columns = replace(columns, coerce=column_options.coerce)
-    labels = LabelReader(target, replace(column_options, labels_as_text=True))  # the model says what a class is
-    for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
-        group, kept = labels.read(chunk)
-        if len(group):
-            if places is not None:
-                places.append(kept.places)
-            yield columns.read_input_rows(kept), labels.names[group]
-    note_coerced_cells(columns.n_coerced, callbacks)
+    """Yield rows as the library takes them, with their labels or numbers to predict, a chunk at a time.
+
+    The place of each row in its file is added to ``places``.
+    """
+    columns = replace(get_model_columns(model), coerce=task.columns.coerce)
+    for labels, chunk in read_labelled_chunks(rows, task, find_needed_columns(rows, columns), is_regression(model)):
+        if places is not None:
+            places.append(chunk.places)
+        yield columns.read_input_rows(chunk), labels
+    task.callbacks.note_coerced_cells(columns.n_coerced)
 
 
 def locate_unlearned_row(error: NotLearnedError, places: list[RowPlaces], column: str) -> NotLearnedError:
-    """The error with the place of its row in the file, instead of the number of the row."""
+    """Replace the number of the row in an error by its place in the file."""
     row = error.row
     if row is None:
         return error
@@ -196,16 +248,34 @@ def locate_unlearned_row(error: NotLearnedError, places: list[RowPlaces], column
     return error
 
 
-def join_labelled_rows(parts: Iterator[tuple[InputRows, Array]]) -> list[tuple[InputRows, Array]]:
-    """All rows and all labels as one pair; an empty list if there are none."""
-    pairs = list(parts)
-    if not pairs:
-        return []
-    return [(concatenate_rows([rows for rows, _ in pairs]), np.concatenate([labels for _, labels in pairs]))]
+def read_all_labelled_rows(model: TableOrTextClassifier, rows: FileRows, task: FileTask) -> tuple[InputRows, Array]:
+    """All rows and all labels, which have to be classes of the model."""
+    table, labels = join_labelled_rows(list(read_labelled_rows(model, rows, task)))
+    check_known_labels(model, labels)
+    return table, labels
+
+
+def join_labelled_rows(parts: Sequence[tuple[InputRows, Array]]) -> tuple[InputRows, Array]:
+    """Concatenate the rows and the labels of all parts."""
+    check_any_labelled(parts)
+    return concatenate_rows([rows for rows, _ in parts]), np.concatenate([labels for _, labels in parts])
+
+
+def check_any_labelled(parts: Sequence[object]) -> None:
+    """Raise an error if there are no parts of labelled rows."""
+    if not parts:
+        raise DataError("no row has a label; there is nothing to compare with")
+
+
+def check_known_labels(model: TableOrTextClassifier, labels: Array) -> None:
+    """Raise an error that names a label which is not a class of the model."""
+    unknown = sorted(set(labels.tolist()) - set(model.classes_.tolist()))
+    if unknown:
+        raise DataError(f"the model has no class {unknown[0]!r}; it has {format_names(model.classes_.tolist())}")
 
 
 def concatenate_rows(parts: list[InputRows]) -> InputRows:
-    """Lists of texts, or Arrow tables with the same columns, as one."""
+    """Concatenate lists of texts, or Arrow tables with the same columns."""
     if isinstance(parts[0], list):
         return [document for part in parts for document in part]
     return pa.concat_tables(parts)
@@ -214,33 +284,26 @@ def concatenate_rows(parts: list[InputRows]) -> InputRows:
 def read_sample_rows(
     sample: DrawnRows, columns: ModelColumns, column_options: ColumnOptions, rows: FileRows
 ) -> tuple[InputRows, Array]:
-    """The rows of a sample as the library takes them, and their labels."""
+    """Convert a sample to rows as the library takes them, and their labels."""
     labels = LabelReader(str(column_options.target), replace(column_options, labels_as_text=True))
     group, kept = labels.read(RowChunk(sample.batch(), rows.files[0], 0))
     return columns.read_input_rows(kept), labels.names[group]
 
 
-def refresh_corrections(
-    model: FileModel,
-    paths: Paths,
-    read: ReadOptions | None,
-    column_options: ColumnOptions,
-    callbacks: Callbacks,
-) -> None:
-    """Derive the corrections anew, from rows of files if there are any; note those that are lost without them."""
+def refresh_corrections(model: FileModel, task: FileTask) -> None:
+    """Derive the corrections anew, from the rows of the task if it has any; note those that are lost without rows."""
     if is_regression(model):
         return
-    if paths:
-        rows, columns, sample = open_paths(paths, read, callbacks), get_model_columns(model), DrawnRows()
-        target = column_options.find_target(rows)
-        columns = replace(columns, coerce=column_options.coerce)
-        labels = LabelReader(target, replace(column_options, labels_as_text=True))
-        for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
-            sample.add(labels.read(chunk)[1].batch)
-        with callbacks.activity(f"fitting the corrections to {len(sample.keys):,} rows"):
-            model.set_params(calibrate="loo").refresh(*read_sample_rows(sample, columns, column_options, rows))
+    task = task.fill_target(model)
+    if task.paths:
+        rows, columns, sample = task.open(), get_model_columns(model), DrawnRows()
+        columns = replace(columns, coerce=task.columns.coerce)
+        for _, chunk in read_labelled_chunks(rows, task, find_needed_columns(rows, columns)):
+            sample.add(chunk.batch)
+        with task.callbacks.activity(f"fitting the corrections to {len(sample.keys):,} rows"):
+            model.set_params(calibrate="loo").refresh(*read_sample_rows(sample, columns, task.columns, rows))
     elif model.stale_:
-        callbacks.notify(
+        task.callbacks.notify(
             f"the corrections ({', '.join(model.stale_)}) were dropped, because the model keeps no rows to derive them "
             "from; use --refresh FILE to fit them again"
         )

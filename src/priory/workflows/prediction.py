@@ -1,10 +1,10 @@
-"""Predictions next to the rows they are for."""
+"""Predict the rows of files, and write them with labels, probabilities and certainties."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -17,19 +17,21 @@ from priory.evaluation.costs import Costs
 from priory.evaluation.decision_rules import NO_ANSWER, DecisionRule, LeastCost, Thresholds, make_thresholds
 from priory.models.ledger_formatting import DECIBANS_PER_NAT
 from priory.models.table import Table
-from priory.sources import FileRows, ReadOptions, RowChunk
+from priory.sources import FileRows, RowChunk
 from priory.sources.arrow_functions import make_column, take
 from priory.sources.discovery import format_names
 from priory.sources.prefetch import read_ahead
 from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
-from priory.workflows.callbacks import SILENT, Callbacks, format_count
+from priory.workflows.callbacks import Callbacks, format_count
 from priory.workflows.class_files import read_costs
 from priory.workflows.model_files import (
+    FileOptions,
+    FileTask,
     find_needed_columns,
     get_model_columns,
     is_regression,
     load_model,
-    open_paths_for_model,
+    make_task,
 )
 from priory.workflows.prediction_summary import PredictionSummary
 from priory.workflows.regression import NumberPredictions
@@ -43,7 +45,7 @@ LABEL, PROBABILITY, CERTAINTY, EXPECTED_COST = "label", "probability", "certaint
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """Which answers are given, and what is added to each row.
+    """How labels are chosen, and which columns are added to each row.
 
     Parameters
     ----------
@@ -61,20 +63,20 @@ class PredictionOptions:
 
 
 class Predictions:
-    """Rows of files with more columns: label, probability and certainty, and what else was asked for.
+    """Rows of files with added columns: label, probability, certainty, and others on request.
 
     The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
     once. Where a file already has a column of one of these names, the new one is called ``predicted_label`` and so on.
-    Probability and certainty are those of the label, or of the most probable class where there is no label. Certainty
-    is the log-odds against all other classes together, in decibans (10 * log10 of the odds). Columns that the model
-    reads as numbers are numbers.
+    Probability and certainty belong to the label, or to the most probable class where there is no label. Certainty is
+    the log-odds against all other classes together, in decibans (10 * log10 of the odds). Columns that the model reads
+    as numbers are numbers.
 
     Attributes
     ----------
     n_unknown_labels : int
         The number of cells so far that hold a label the model has never seen.
     summary : PredictionSummary
-        The rows so far, added up.
+        Totals over the rows so far.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class Predictions:
 
     def _predict_chunk(self, chunk: RowChunk, rows: Table | PackedDocuments, numbers: bool) -> pa.RecordBatch:
         self.n_unknown_labels += count_unknown_labels(self._model, rows)
-        log_proba = self._model.predict_log_proba(rows)  # (rows, classes)
+        log_proba = self._model.predict_log_proba(rows)  # shape (rows, classes)
         batch = self._convert_numbers(chunk.batch, rows) if numbers and isinstance(rows, Table) else chunk.batch
         for name, column in self._make_columns(log_proba).items():
             batch = batch.append_column(find_free_name(name, chunk.file.names), column)
@@ -171,22 +173,20 @@ class Predictions:
 
 def predict(
     model: ModelOrPath,
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
     threshold: float | Mapping[str, float] | None = None,
     costs: Costs | PathLike | None = None,
     top: int = 1,
     probabilities: bool = False,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> Predictions | NumberPredictions:
     """Label the rows of files.
 
     Parameters
     ----------
     model : a model file, or a model
-    paths : one path or several
+    paths : one path or several, or a FileTask
         Files, folders, patterns, or "-" for standard input. A model of texts also takes files that are texts, such as
         ``note.txt``, and folders of them: each is a row with the columns path and text.
     threshold : float, or dict of class to float, optional
@@ -198,10 +198,8 @@ def predict(
         How many labels to give, the most probable first: label_2, probability_2 and so on.
     probabilities : bool
         Whether to add the probability of every class, as probability_CLASS.
-    read : ReadOptions, optional
-    key : path, optional
-        The model file must be signed with this key.
-    callbacks : Callbacks
+    **given
+        How the files are read, as for `FileTask`.
 
     Returns
     -------
@@ -209,27 +207,28 @@ def predict(
         The rows with their labels, predicted while they are iterated over or written; `NumberPredictions` where the
         model predicts a number.
     """
-    trained = load_model(model, key)
+    task = make_task(paths, given)
+    trained = load_model(model, task.key)
     if is_regression(trained):
         if threshold is not None or costs is not None or top > 1 or probabilities:
             raise DataError(
                 "the model predicts a number; costs, thresholds and probabilities are for models of classes"
             )
-        return NumberPredictions(trained, _open_rows(trained, paths, read, callbacks))
-    rule = _make_rule(trained, threshold, costs, callbacks)
-    rows = _open_rows(trained, paths, read, callbacks)
-    return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), callbacks)
+        return NumberPredictions(trained, _open_rows(trained, task))
+    rule = _make_rule(trained, threshold, costs, task.callbacks)
+    rows = _open_rows(trained, task)
+    return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), task.callbacks)
 
 
-def _open_rows(model: FileModel, paths: Paths, read: ReadOptions | None, callbacks: Callbacks) -> FileRows:
+def _open_rows(model: FileModel, task: FileTask) -> FileRows:
     """The rows to predict; columns that the model does not use are noted."""
     columns = get_model_columns(model)
-    rows = open_paths_for_model(paths, read, columns, callbacks)
+    rows = task.open_for(columns)
     find_needed_columns(rows, columns)
     used = {*columns.find_sources(rows.names), getattr(model, "target_", "")}
     extra = [name for name in rows.names if name not in used]
     if extra and not rows.is_documents:
-        callbacks.notify(f"the model does not use the columns {format_names(extra)}")
+        task.callbacks.notify(f"the model does not use the columns {format_names(extra)}")
     return rows
 
 
@@ -272,7 +271,10 @@ def count_unknown_labels(model: TableOrTextClassifier, rows: Table | PackedDocum
 
 
 def compute_certainty(log_proba: Array, best: Array) -> Array:
-    """The log-odds of the best class against all others together, in decibans; always finite."""
+    """The log-odds of the best class against all others together, in decibans; always finite.
+
+    ``log_proba`` has shape (rows, classes), ``best`` and the result (rows,).
+    """
     own = np.arange(len(best)), best
     others = log_proba.copy()
     others[own] = -np.inf

@@ -1,4 +1,4 @@
-"""What a run of predictions adds up to: rows, answers, certainty, and whether the classes are those of training."""
+"""Totals over predicted rows: answers, certainty, cost, and drift of the classes since training."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PredictionSummary:
         self.answer_counts, self.total_probability = np.zeros(len(self.classes)), np.zeros(len(self.classes))
 
     def add(self, probabilities: Array, answers: Array, cost: Array | None) -> None:
-        """Add rows: their probabilities, (rows, classes), their answers, and what these are expected to cost."""
+        """Add rows: probabilities of shape (rows, classes), answers of shape (rows,), and expected costs (rows,)."""
         has_answer = answers != NO_ANSWER
         self.n_rows += len(answers)
         self.n_abstained += int((~has_answer).sum())
@@ -67,9 +67,9 @@ class PredictionSummary:
         return self.total_certainty / n_answered if n_answered else float("nan")
 
     def find_drift(self) -> list[tuple[str, float, float]]:
-        """The classes that are now more or less common than in training: their share now, and in training.
+        """The classes whose share has changed since training: their share now, and in training.
 
-        The share now is the mean probability. It differs if it does so by more than chance explains, and by a tenth.
+        The share now is the mean probability. A change counts if it exceeds a tenth and four standard deviations.
         """
         if not self.n_rows:
             return []

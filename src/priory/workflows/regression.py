@@ -1,9 +1,8 @@
-"""Models of a number: rows with their targets, predictions with intervals, and scores."""
+"""Predictions with intervals, and scores, of regression models on rows of files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,14 +10,11 @@ import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.sources import FileRows, RowChunk
-from priory.sources.cell_parsing import read_number_column
-from priory.sources.chunk import RowPlaces
-from priory.sources.column_types import ColumnOptions, ModelColumns
+from priory.sources import FileRows
 from priory.sources.prefetch import read_ahead
 from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
-from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
-from priory.workflows.model_files import find_needed_columns, get_model_columns
+from priory.workflows.callbacks import format_count
+from priory.workflows.model_files import FileTask, get_model_columns, join_labelled_rows, read_labelled_rows
 
 if TYPE_CHECKING:
     from priory.evaluation.regression_scores import RegressionScores
@@ -28,46 +24,8 @@ INTERVAL_LEVEL = 0.9  # the probability of the bounds that are shown
 PREDICTION, LOW, HIGH = "prediction", "low", "high"
 
 
-class TargetReader:
-    """Reads the numbers to predict."""
-
-    def __init__(self, target: str, column_options: ColumnOptions) -> None:
-        self.target, self.column_options, self.n_unlabelled = target, column_options, 0
-
-    def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
-        """The target of each row that has one, and the chunk with only these rows."""
-        values = read_number_column(chunk, self.target, self.column_options.missing)
-        is_missing = np.isnan(values)
-        if is_missing.any():
-            if not self.column_options.skip_unlabelled:
-                remedy = "give it one, or use --skip-unlabelled"
-                raise chunk.make_cell_error(int(is_missing.argmax()), self.target, "has no number to predict", remedy)
-            self.n_unlabelled += int(is_missing.sum())
-            values, chunk = values[~is_missing], chunk.keep_rows(~is_missing)
-        return values, chunk
-
-
-def read_rows_with_targets(
-    rows: FileRows,
-    columns: ModelColumns,
-    column_options: ColumnOptions,
-    callbacks: Callbacks = SILENT,
-    places: list[RowPlaces] | None = None,
-) -> Iterator[tuple[pa.Table, Array]]:
-    """Rows as the library takes them and the numbers to predict, a chunk at a time; ``places`` gets where they are."""
-    target = column_options.find_target(rows)
-    columns, reader = replace(columns, coerce=column_options.coerce), TargetReader(target, column_options)
-    for chunk in read_ahead(rows.read_chunks(find_needed_columns(rows, columns, target))):
-        targets, kept = reader.read(chunk)
-        if len(targets):
-            if places is not None:
-                places.append(kept.places)
-            yield columns.read_arrow_table(kept), targets
-    note_coerced_cells(columns.n_coerced, callbacks)
-
-
 class NumberPredictions:
-    """Rows of files with three more columns: prediction, low and high.
+    """Rows of files with three added columns: prediction, low and high.
 
     The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
     once. The number lies between low and high with a probability of 90 %.
@@ -115,7 +73,7 @@ class NumberPredictions:
 
 
 def round_significantly(values: Array, digits: int = 6) -> Array:
-    """Numbers with as many significant digits as a prediction deserves."""
+    """Round numbers to some significant digits."""
     with np.errstate(divide="ignore"):
         magnitude = np.floor(np.log10(np.abs(np.where(values == 0, 1.0, values))))
     scale = 10.0 ** (digits - 1 - magnitude)
@@ -123,26 +81,20 @@ def round_significantly(values: Array, digits: int = 6) -> Array:
 
 
 def evaluate_regression(
-    model: BayesianLinearRegression,
-    rows: FileRows,
-    column_options: ColumnOptions,
-    callbacks: Callbacks,
-    *,
-    learned: bool = False,
+    model: BayesianLinearRegression, rows: FileRows, task: FileTask, *, learned: bool = False
 ) -> RegressionScores:
-    """The scores of a model of a number on rows of files; of ``learned`` ones each by the model without it."""
-    parts = list(read_rows_with_targets(rows, get_model_columns(model), column_options, callbacks))
+    """Score a regression on rows of files; each of the ``learned`` rows is predicted by the model without it."""
+    parts = list(read_labelled_rows(model, rows, task))
     if not parts:
         raise DataError("no row has a number to compare with; give rows with the target")
-    return score_regression(
-        model, pa.concat_tables([table for table, _ in parts]), np.concatenate([y for _, y in parts]), learned
-    )
+    table, targets = join_labelled_rows(parts)
+    return score_regression(model, table, targets, learned)
 
 
 def score_regression(
     model: BayesianLinearRegression, table: pa.Table, targets: Array, learned: bool
 ) -> RegressionScores:
-    """The scores on a table; rows that were learned are left out one by one, in closed form."""
+    """Score a table; learned rows are left out one by one, in closed form."""
     from priory.evaluation.regression_scores import RegressionScores
 
     student = model.leave_one_out(table, targets) if learned else model.predictive(table)

@@ -1,4 +1,4 @@
-"""Training a model of a number: Bayesian linear regression, learned in one pass over the rows."""
+"""Train a Bayesian linear regression in one pass over the rows of files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from priory.errors import DataError
 from priory.sources import FileReader, FileRows, RowChunk
 from priory.sources.byte_streams import format_path
 from priory.sources.column_inference import InferredColumns
-from priory.sources.column_types import ColumnOptions, ModelColumns
-from priory.workflows.callbacks import Callbacks, format_count, note_coerced_cells
-from priory.workflows.model_files import describe_source, is_regression
+from priory.sources.column_types import ModelColumns
+from priory.sources.label_reading import TargetReader
+from priory.workflows.callbacks import format_count
+from priory.workflows.model_files import FileTask, describe_source, is_regression
 from priory.workflows.out_of_core import DrawnRows
-from priory.workflows.regression import TargetReader, score_regression
+from priory.workflows.regression import score_regression
 from priory.workflows.row_counting import RowCounter, TrainingPlan, count_rows
 from priory.workflows.training_results import TrainingOptions, audit_sample
 
@@ -32,7 +33,7 @@ MAX_WEIGHTS_SHOWN = 12
 
 @dataclass
 class RegressionResult:
-    """A trained model of a number and what there is to know about it.
+    """A trained regression with its scores and the findings of the audit.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class RegressionResult:
     left_out : list of str
         Columns that were not learned: empty ones, identifiers and texts.
     scores : RegressionScores or None
-        How far off the model is on rows that it has not learned (leave-one-out, in closed form).
+        Scores on rows that the model has not learned (leave-one-out, in closed form).
     findings : Findings or None
         What the leakage audit found in the sample.
     unreadable_files : list of str
@@ -95,17 +96,16 @@ def train_regression(
     rows: FileRows,
     chunks: Iterator[RowChunk],
     inferred: InferredColumns,
-    column_options: ColumnOptions,
+    task: FileTask,
     options: TrainingOptions,
-    callbacks: Callbacks,
     *,
     judge: bool = True,
     count: RowCounter = count_rows,
 ) -> RegressionResult:
-    """Learn a model of the target, which is a number, from chunks of rows; ``judge`` it by leave-one-out."""
-    target = str(column_options.target)
+    """Learn a regression from chunks of rows, and score it by leave-one-out if ``judge``."""
+    target, callbacks = str(task.columns.target), task.callbacks
     columns, texts = _leave_out_texts(rows, inferred.columns)
-    counted = count(TrainingPlan(target, columns, column_options, options, is_regression=True), rows, chunks)
+    counted = count(TrainingPlan(target, columns, task.columns, options, is_regression=True), rows, chunks)
     model, sample = counted.model, counted.sample
     if not is_regression(model):
         raise DataError(f"{format_path(rows.files[0].path)}: no row has a number to predict; give rows with the target")
@@ -119,12 +119,12 @@ def train_regression(
         source=describe_source(rows),
     )
     if judge and not options.plain:
-        _judge_on_sample(result, sample, rows.files[0], columns, column_options, options, callbacks)
+        _judge_on_sample(result, sample, rows.files[0], columns, task, options)
     if texts:
         callbacks.notify(f"a regression does not read texts; left out {', '.join(map(repr, texts))}")
     if counted.n_unlabelled:
         callbacks.notify(f"skipped {format_count(counted.n_unlabelled, 'row')} without a number to predict")
-    note_coerced_cells(counted.n_coerced, callbacks)
+    callbacks.note_coerced_cells(counted.n_coerced)
     return result
 
 
@@ -143,15 +143,14 @@ def _judge_on_sample(
     sample: DrawnRows,
     file: FileReader,
     columns: ModelColumns,
-    column_options: ColumnOptions,
+    task: FileTask,
     options: TrainingOptions,
-    callbacks: Callbacks,
 ) -> None:
     chunk = RowChunk(sample.batch(), file, 0)
-    targets, kept = TargetReader(str(column_options.target), column_options).read(chunk)
+    targets, kept = TargetReader(str(task.columns.target), task.columns).read(chunk)
     table = columns.read_arrow_table(kept)
-    with callbacks.activity(f"judging {len(targets):,} rows by models that have not learned them"):
+    with task.callbacks.activity(f"judging {len(targets):,} rows by models that have not learned them"):
         result.scores = score_regression(result.model, table, targets, learned=True)
     if options.audit:
-        with callbacks.activity("looking for leakage"):
+        with task.callbacks.activity("looking for leakage"):
             result.findings = audit_sample(table, targets)

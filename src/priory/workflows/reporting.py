@@ -1,33 +1,27 @@
-"""A report about a model on rows of files."""
+"""HTML report about a model on rows of files."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from priory.errors import DataError
-from priory.sources import ReadOptions
-from priory.sources.column_types import ColumnOptions
-from priory.workflows.callbacks import SILENT, Callbacks
-from priory.workflows.evaluation import check_any_labelled, check_known_labels
 from priory.workflows.judging import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits
 from priory.workflows.model_files import (
-    choose_columns,
+    FileOptions,
+    FileTask,
     count_known_rows,
     describe_source,
-    fill_target,
     get_model_columns,
-    join_labelled_rows,
     load_classifier,
-    open_paths,
-    read_labelled_rows,
+    make_task,
+    read_all_labelled_rows,
 )
-from priory.workflows.peers import score_peers
 from priory.workflows.training_results import audit_sample, draw_report_curve
 
 if TYPE_CHECKING:
     from priory.export.report import Report
-    from priory.workflows.model_files import ModelOrPath, PathLike, Paths
+    from priory.workflows.model_files import ModelOrPath, Paths
 
 
 class ReportResult(NamedTuple):
@@ -39,24 +33,20 @@ class ReportResult(NamedTuple):
 
 def report(
     model: ModelOrPath,
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
     learned: bool = False,
     peers: bool = False,
     audit: bool = True,
     command: str = "",
-    target: str | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    key: PathLike | None = None,
-    callbacks: Callbacks = SILENT,
+    **given: Unpack[FileOptions],
 ) -> ReportResult:
-    """An HTML report about a model on the rows of files, which have to fit into memory.
+    """Write an HTML report about a model on the rows of files, which have to fit into memory.
 
     Parameters
     ----------
     model : a model file, or a model
-    paths : one path or several
+    paths : one path or several, or a FileTask
     learned : bool
         Whether the model has learned these rows. Then each row is predicted by a model that has not learned it, and
         there is a learning curve.
@@ -66,14 +56,9 @@ def report(
     audit : bool
         Whether to look for leakage in the rows.
     command : str
-        What makes the report again, for its last section.
-    target : str, optional
-        The column of the labels; by default the one that the model was trained for.
-    columns : ColumnOptions, optional
-    read : ReadOptions, optional
-    key : path, optional
-        The model file must be signed with this key.
-    callbacks : Callbacks
+        The command that makes the report again, for its last section.
+    **given
+        The target and how the files are read, as for `FileTask`.
 
     Returns
     -------
@@ -83,18 +68,18 @@ def report(
     from priory.export.report import ReportSubject
     from priory.export.report import report as make_report
 
-    trained, rows = load_classifier(model, key), open_paths(paths, read, callbacks)
-    column_options = fill_target(trained, choose_columns(columns, target))
-    parts = join_labelled_rows(read_labelled_rows(rows, get_model_columns(trained), column_options, callbacks))
-    check_any_labelled(parts)
-    table, labels = parts[0]
-    check_known_labels(trained, labels)
+    task = make_task(paths, given)
+    trained, rows, callbacks = load_classifier(model, task.key), task.open(), task.callbacks
+    task = task.fill_target(trained)
+    table, labels = read_all_labelled_rows(trained, rows, task)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
-    subject = ReportSubject(describe_source(rows), str(column_options.target), file, command=command)
+    subject = ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)
     scores, compared, curve, findings = None, {}, {}, None
     if peers:
         if not learned:
             raise DataError("peers are fitted to folds of rows that the model has learned; say that it has")
+        from priory.workflows.peers import score_peers
+
         with callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, JudgingOptions(DEFAULT_FOLDS), SideColumns(()))
             scores = trained.evaluate(table, labels, folds=splits)

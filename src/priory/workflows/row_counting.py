@@ -22,7 +22,7 @@ from priory.models.row_sample import choose_text_memory
 from priory.sources import FileRows, RowChunk
 from priory.sources.column_types import ColumnOptions, ModelColumns, declare_column_families, find_declared_family
 from priory.sources.discovery import format_names
-from priory.sources.label_reading import LabelReader
+from priory.sources.label_reading import LabelReader, TargetReader
 from priory.sources.prefetch import peek_first
 from priory.workflows.out_of_core import (
     DrawnRows,
@@ -33,7 +33,6 @@ from priory.workflows.out_of_core import (
     learn_batches,
     learn_statistics,
 )
-from priory.workflows.regression import TargetReader
 from priory.workflows.training_results import TrainingOptions
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What an installation can do: versions, optional packages, compiled kernels, threads, and a model written and read."""
+"""Check an installation: versions, optional packages, compiled kernels, threads, and saving a model."""
 
 from __future__ import annotations
 

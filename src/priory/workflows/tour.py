@@ -1,4 +1,4 @@
-"""The steps and the data of ``priory demo``: an inbox, and a table of tumours that comes with scikit-learn."""
+"""Steps and data of ``priory demo``: an inbox, and the breast cancer table of scikit-learn."""
 
 from __future__ import annotations
 

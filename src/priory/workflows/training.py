@@ -1,27 +1,28 @@
-"""Training in one pass: the columns by a first chunk, all rows counted, a sample to correct the model by."""
+"""Train in one pass: infer the columns from the first chunk, count all rows, correct and score with a sample."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from priory.core.display_table import join_words
 from priory.core.similar_labels import describe_similar_labels
 from priory.errors import DataError
-from priory.sources import FileRows, ReadOptions
+from priory.sources import FileRows
 from priory.sources.byte_streams import format_path
 from priory.sources.column_inference import InferredColumns, infer_columns
-from priory.sources.column_types import ColumnOptions, find_binary_columns
+from priory.sources.column_types import find_binary_columns
 from priory.sources.label_reading import MAX_NUMERIC_LABELS, looks_continuous
 from priory.sources.mail import MAIL_FLAG_MESSAGES
 from priory.sources.prefetch import peek_first, read_ahead
-from priory.workflows.callbacks import SILENT, Callbacks, format_count, note_coerced_cells
+from priory.workflows.callbacks import Callbacks, format_count
 from priory.workflows.class_weights import declare_class_prior
 from priory.workflows.model_files import (
-    choose_columns,
+    FileOptions,
+    FileTask,
     describe_source,
     is_regression,
-    open_paths,
+    make_task,
     read_sample_rows,
     set_training_columns,
 )
@@ -34,14 +35,12 @@ if TYPE_CHECKING:
 
 
 def train(
-    paths: Paths,
+    paths: Paths | FileTask,
     *,
-    target: str | None = None,
     options: TrainingOptions | None = None,
-    columns: ColumnOptions | None = None,
-    read: ReadOptions | None = None,
-    callbacks: Callbacks = SILENT,
+    judge: bool = True,
     count: RowCounter = count_rows,
+    **given: Unpack[FileOptions],
 ) -> TrainingResult | RegressionResult:
     """Learn a model from files of any size, in one pass.
 
@@ -51,19 +50,17 @@ def train(
 
     Parameters
     ----------
-    paths : one path or several
+    paths : one path or several, or a FileTask
         CSV, TSV, JSON lines, Parquet or Arrow files, folders, mailboxes, patterns, or "-" for standard input.
-    target : str, optional
-        The column to predict; a folder with one folder for each class needs none.
     options : TrainingOptions, optional
         How the model is learned.
-    columns : ColumnOptions, optional
-        What the columns are, as far as it should not be inferred from the first block of rows.
-    read : ReadOptions, optional
-        How the files are read.
-    callbacks : Callbacks
+    judge : bool
+        Whether to score and audit the model, unless the training is plain.
     count : function
         How all rows are counted; by default on threads of this process. `priory.engines.files` counts on clusters.
+    **given
+        The target, which a folder with one folder for each class does not need, and how the files are read, as for
+        `FileTask`.
 
     Returns
     -------
@@ -83,28 +80,16 @@ def train(
     >>> result.model.predict(["cash"]).tolist()
     ['spam']
     """
-    rows = open_paths(paths, read, callbacks)
-    return train_on_rows(rows, choose_columns(columns, target), options or TrainingOptions(), callbacks, count=count)
-
-
-def train_on_rows(
-    rows: FileRows,
-    column_options: ColumnOptions,
-    options: TrainingOptions,
-    callbacks: Callbacks,
-    *,
-    judge: bool = True,
-    count: RowCounter = count_rows,
-) -> TrainingResult | RegressionResult:
-    """Learn a model from files that are open already; ``judge`` it too, unless the training is plain."""
+    task, options = make_task(paths, given), options or TrainingOptions()
+    rows, column_options, callbacks = task.open(), task.columns, task.callbacks
     target, names = column_options.find_target(rows), column_options.find_features(rows)
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
     inferred = infer_columns(first, names, column_options)
     if not column_options.labels_as_text and not options.textbook and looks_continuous(first, target, column_options):
         _note_regression(target, callbacks)
         _note_columns(inferred, callbacks)
-        chosen = replace(column_options, target=target)
-        return train_regression(rows, chunks, inferred, chosen, options, callbacks, judge=judge, count=count)
+        task = replace(task, columns=replace(column_options, target=target))
+        return train_regression(rows, chunks, inferred, task, options, judge=judge, count=count)
     columns = inferred.columns
     binary = find_binary_columns(first, columns) if options.textbook else ()
     counted = count(TrainingPlan(target, columns, column_options, options, binary=frozenset(binary)), rows, chunks)
@@ -132,7 +117,7 @@ def train_on_rows(
 
 
 def describe_families(model: TableOrTextClassifier) -> dict[str, str]:
-    """For each column the family that explains it best."""
+    """The name of the chosen family of each column."""
     from priory.estimators.text_classifier import TextClassifier
 
     if isinstance(model, TextClassifier):
@@ -161,7 +146,7 @@ def _note_regression(target: str, callbacks: Callbacks) -> None:
 
 
 def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
-    """Note which columns were not learned, and what was learned of dates."""
+    """Note which columns were left out, and which parts of dates are learned."""
     for name in inferred.empty:
         callbacks.notify(f"column {name!r} is empty and was left out")
     for name, parts in inferred.dates.items():
@@ -172,8 +157,8 @@ def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
 
 
 def _note_repairs(counted: CountedRows, callbacks: Callbacks) -> None:
-    """Count in notes what was repaired."""
-    note_coerced_cells(counted.n_coerced, callbacks)
+    """Note how many cells, rows and messages were repaired."""
+    callbacks.note_coerced_cells(counted.n_coerced)
     if counted.n_skipped:
         callbacks.notify(f"padded or skipped {format_count(counted.n_skipped, 'malformed row')}")
     if counted.n_unlabelled:

@@ -1,4 +1,4 @@
-"""What training is told and what it returns: its options, and the result with scores, evidence and findings."""
+"""Options of training, and its result: the model with scores, evidence and findings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TrainingOptions:
         The number of rows that the model keeps a fair sample of, to derive its corrections from; by default 5,000, and
         20,000 texts. With 0 it keeps none.
     textbook : bool
-        Naive Bayes as the book has it: nothing is chosen by the data, and nothing is corrected.
+        Naive Bayes as in the textbook: no families chosen by the data, and no corrections.
     m : float or "laplace"
         With ``textbook``: the virtual examples of each column; "laplace" is one for each value.
     sample_rows : int
@@ -85,7 +85,7 @@ class TrainingOptions:
 
 @dataclass
 class TrainingResult:
-    """A trained model and what there is to know about it.
+    """A trained model with its scores, evidence and the findings of the audit.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class TrainingResult:
     empty_columns : list of str
         Columns that were left out because they are empty.
     identifiers : dict of str to str
-        Columns that were left out because they identify rows instead of describing them, and why it looks so.
+        Columns that were left out because they identify rows instead of describing them, with the reason.
     unreadable_files : list of str
         Files that were left out because they may not be read, where ``ReadOptions(keep_going=True)`` asks for that.
     sample, labels : rows as the library takes them and their labels, or None
@@ -107,7 +107,7 @@ class TrainingResult:
     findings : Findings or None
         What the leakage audit found in the sample.
     evidence : dict of str to list of (str, float)
-        For each class the words or columns that speak most for it, and their weight in decibans, as in the report.
+        For each class the words or columns with the strongest evidence, in decibans, as in the report.
     source : str
         The names of the files.
     """
@@ -147,7 +147,7 @@ class TrainingResult:
     def report(self, command: str = "") -> Report:
         """The HTML report about the model on the sample; after a plain training there is none.
 
-        ``command`` is what makes the report again, for its last section.
+        ``command`` makes the report again; it is shown in the last section.
         """
         from priory.export.report import ReportSubject, report
 
@@ -163,7 +163,7 @@ class TrainingResult:
 
 
 def draw_report_curve(model: TableOrTextClassifier, rows: InputRows, labels: Array) -> dict[int, Scores]:
-    """The learning curve for a report about all rows that a model has learned; empty where there are few of them."""
+    """The learning curve on all rows that a model has learned; empty for fewer than 100 rows."""
     from priory.estimators.learning_curve import score_by_rows
 
     if len(labels) < MIN_ROWS_FOR_CURVE:
@@ -176,10 +176,10 @@ def evaluate_on_sample(
     result: TrainingResult, sample: InputRows, labels: Array, options: TrainingOptions, callbacks: Callbacks
 ) -> None:
     """Derive the corrections of the model, and add scores, evidence and findings to the result."""
-    pa.default_memory_pool().release_unused()  # what reading took
+    pa.default_memory_pool().release_unused()  # memory of the blocks that were read
     model, result.sample, result.labels = result.model, sample, labels
     if model.calibrate:
-        keeps_rows = model.statistics_.sample is not None  # otherwise the rows of the files are all there is
+        keeps_rows = model.statistics_.sample is not None  # with memory=0, corrections are fitted to the sample
         with callbacks.activity("fitting corrections"):
             model.refresh() if keeps_rows else model.refresh(sample, labels)
     with callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
@@ -191,7 +191,7 @@ def evaluate_on_sample(
 
 
 def audit_sample(sample: InputRows, labels: Array) -> Findings:
-    """What the audit finds in the sample, or in the first part of it if its rows are long."""
+    """Audit the sample, or its first rows if they are long."""
     import priory
 
     size = sum(map(len, sample)) if isinstance(sample, list) else sample.nbytes
@@ -206,7 +206,7 @@ def take_first_rows(rows: InputRows, count: int) -> InputRows:
 def list_strongest_evidence(
     model: TableOrTextClassifier, rows: InputRows, labels: Array
 ) -> dict[str, list[tuple[str, float]]]:
-    """For each class the words or columns that speak most for it, as the report shows them, in decibans."""
+    """The words or columns with the strongest evidence for each class, as in the report, in decibans."""
     from priory.export.strongest_evidence import find_strongest_evidence
 
     return {

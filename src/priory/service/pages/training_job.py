@@ -24,8 +24,7 @@ from priory.sources.discovery import format_names
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.sources.label_reading import LabelReader
 from priory.sources.prefetch import peek_first
-from priory.workflows.callbacks import SILENT
-from priory.workflows.model_files import find_needed_columns, get_model_columns, open_paths
+from priory.workflows.model_files import FileTask, find_needed_columns, get_model_columns
 
 if TYPE_CHECKING:
     from priory.service.application import Service
@@ -136,7 +135,7 @@ def read_unlabelled_rows(service: Service, model: ServedModel, body: bytes, file
     """Read the rows of a file with the columns of a model, without labels."""
     _check_suffix(file_name)
     with write_upload(service.store, body, file_name) as path:
-        opened = open_paths(str(path), None, SILENT)
+        opened = FileTask(path).open()
         columns = _match_columns(model, opened, ())
         chunks = opened.read_chunks(find_needed_columns(opened, columns))
         return [row for chunk in chunks for row in _list_rows(columns, chunk)]
@@ -152,7 +151,7 @@ def _match_columns(model: ServedModel, rows: FileRows, others: tuple[str, ...]) 
 
 
 def _read_file(service: Service, job: TrainingJob, path: Path) -> UploadedRows:
-    rows = open_paths(str(path), None, SILENT)
+    rows = FileTask(path).open()
     known = service.store.models.get(job.model)
     options = _choose_columns(job, rows)
     others = () if job.label is not None else (options.find_target(rows),)
