@@ -178,6 +178,23 @@ def test_every_picture_in_a_notebook_is_its_file(page):
     assert pictures == [(make_course.FIGURES / f"{name}.svg").read_text(encoding="utf-8") for name in names]
 
 
+@pytest.mark.slow
+@pages
+def test_a_notebook_shows_the_same_when_it_is_run(page, tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    text = (ROOT / "notebooks" / f"{page.stem}.ipynb").read_text(encoding="utf-8")
+    stored, notebook = json.loads(text), nbformat.reads(text, 4)
+    nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    for before, after in zip(stored["cells"], notebook.cells, strict=True):
+        if before["cell_type"] == "code":
+            pictures = [output["data"] for output in after.outputs if "image/png" in output.get("data", {})]
+            if read_output(before).startswith("<Figure>"):
+                assert len(pictures) == 1
+            elif not after.metadata.get("tags"):  # the traceback of an error has colours
+                assert read_output(after) == read_output(before)
+
+
 def test_solutions_fold_out_and_are_not_run_with_the_page():
     run = run_page(next(page for page in PAGES if page.stem == "probability"))
     solutions = [part for part in run.parts if getattr(part, "kind", "") == "solution"]

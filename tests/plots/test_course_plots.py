@@ -1,6 +1,7 @@
 """The figures of the course: each is drawn in one call, and shows the numbers of the model."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -266,3 +267,9 @@ def test_expected_costs_cross_at_the_threshold():
     )
     with pytest.raises(DataError, match="this figure is for two classes"):
         plots.expected_costs(np.eye(3), "abc")
+
+
+def test_a_notebook_shows_a_figure_without_pyplot():
+    figure = plots.parameter_growth(max_columns=3, values=2)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert len(pickle.loads(pickle.dumps(figure)).axes) == len(figure.axes)

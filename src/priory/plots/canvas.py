@@ -7,6 +7,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,15 @@ def create_figure(width: float, height: float) -> Figure:
         raise MissingDependencyError(
             "figures need matplotlib: pip install 'priory[plots]'.", name=error.name
         ) from error
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure._repr_png_ = partial(_render_png, figure)  # type: ignore[attr-defined]  # notebooks show it without pyplot
+    return figure
+
+
+def _render_png(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    return file.getvalue()
 
 
 def render_inline_svg(draw: Callable[[], Figure], title: str) -> str:
