@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, Self
 
 import numpy as np
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.corrections import Corrections
-from priory.calibration.members import CorrectionRows
+from priory.calibration.members import CorrectionRows, encode_rows
 from priory.calibration.succession import Succession
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows
@@ -137,7 +138,8 @@ class CalibratedModel:
         if blocks:
             terms = texts.evidence_terms([cells[b] for b in blocks])
             text_logits = corrections.tempering.weigh_texts(terms, find_text_parts(self.model))
-        return corrections.make_rows(cells, text_logits, lambda: self.model.encode_tokens(corrections.tokens, cells))
+        tokens = partial(self.model.encode_tokens, corrections.tokens, cells)
+        return encode_rows(corrections.encoding, cells, corrections.reads_scores, text_logits, tokens)
 
     def split_evidence(self, cells: Sequence[Cells]) -> EvidenceSplit:
         """Split the log odds of each row into the class prior, the weighted parts, and the remaining corrections."""

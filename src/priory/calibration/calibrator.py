@@ -22,9 +22,9 @@ from priory.calibration.code_counts import CodeCounts
 from priory.calibration.corrections import Corrections
 from priory.calibration.fitting import FitPlan, fit_corrections
 from priory.calibration.folds import RowFolds, assign_folds, assign_folds_by_content
-from priory.calibration.members import CorrectionRows
+from priory.calibration.members import encode_rows
 from priory.calibration.row_corrections import step_tempering
-from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
+from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempered_centre import FitRows
 from priory.calibration.tempering import fit_tempering
 from priory.calibration.text_refinement import SHIFT_HOLD, PairChoice, refine_texts
@@ -162,8 +162,9 @@ def _collect_rows(
     # If the rows are a sample, codes and totals come from all values that the model has counted.
     is_sample = not np.array_equal(np.bincount(group, weight, minlength=len(learned)), learned)
     encoding = TableEncoding.of(cells, weight, model if is_sample else None)
-    codes = encoding.encode(cells)
-    counts = CodeCounts.of(encoding, codes, group, weight, fold, (int(fold.max()) + 1, len(model.classes)))
+    no_texts, features = np.zeros((len(group), len(model.classes))), model.choose_token_features()
+    rows = encode_rows(encoding, cells, True, no_texts, lambda: model.encode_tokens(features, cells))
+    counts = CodeCounts.of(encoding, rows.codes, group, weight, fold, (int(fold.max()) + 1, len(model.classes)))
     if is_sample:
         counts = counts.extend(model, learned)
     texts, blocks = model.take_texts()
@@ -172,16 +173,6 @@ def _collect_rows(
         documents = [cells[b] for b in blocks]
         terms = collect_text_terms(texts, documents, group, weight, fold, [*judged.tolist(), -1])
     column_parts = np.concatenate([*find_column_parts(model), np.zeros(0, dtype=np.int64)]).astype(np.int64)
-    no_texts = np.zeros((len(group), len(model.classes)))
-    features = model.choose_token_features()
-    rows = CorrectionRows(
-        codes,
-        encoding.encode_levels(codes, N_LEVELS),
-        encoding.encode_levels(codes, N_TRIPLE_LEVELS),
-        encoding.normal_scores(cells),
-        no_texts,
-        lambda: model.encode_tokens(features, cells),
-    )
     return FitRows(
         rows, counts, group, weight, fold, judged, terms, column_parts, find_text_parts(model), model.n_parts
     )

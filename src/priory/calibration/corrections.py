@@ -5,10 +5,8 @@ They are fitted to out-of-fold predictions, and are a pure function of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.members import (
@@ -20,12 +18,10 @@ from priory.calibration.members import (
     SlopeMember,
 )
 from priory.calibration.pooling import MemberPool
-from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
+from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import Tempering
 from priory.core.registration import register_record
-from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
-from priory.models.cells import Cells
 
 NO_CODES = TableEncoding(())
 
@@ -104,15 +100,10 @@ class Corrections:
         )
         return ("tempering", *(["structure"] if together else []), *(["refinement"] if refined else []))
 
-    def make_rows(
-        self, cells: Sequence[Cells], text_logits: Array, tokens: Callable[[], list[SparseRows]]
-    ) -> CorrectionRows:
-        """Encode cells as the input of the members."""
-        codes = self.encoding.encode(cells)
-        reads_scores = any(isinstance(member, GaussianMember | SlopeMember) for member in self.members)
-        scores = self.encoding.normal_scores(cells) if reads_scores else np.zeros((len(codes), 0))
-        levels, coarse = (self.encoding.encode_levels(codes, n) for n in (N_LEVELS, N_TRIPLE_LEVELS))
-        return CorrectionRows(codes, levels, coarse, scores, text_logits, tokens)
+    @property
+    def reads_scores(self) -> bool:
+        """Whether a member uses the normal scores of numbers."""
+        return any(isinstance(member, GaussianMember | SlopeMember) for member in self.members)
 
     def log_probabilities(self, rows: CorrectionRows) -> Array:
         """(rows, classes): log p(c | x), by the pool of all members."""

@@ -10,17 +10,17 @@ the optimum given all others; converged rows are skipped. The prior variance is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from priory.calibration.lockstep import TOLERATED_RISE
+from priory.calibration.lockstep import compute_row_losses, make_targets, take_best
 from priory.core.logspace import log_normalise
 from priory.core.sharding import map_threads
-from priory.core.sparse_rows import SparseRows, ascend_answers, compute_log_losses, pad_to_lane
+from priory.core.sparse_rows import SparseRows, ascend_answers, pad_to_lane
 from priory.core.special_functions import expit
 from priory.core.typing import Array
 
@@ -58,14 +58,7 @@ class TokenRegression:
     @cached_property
     def own_class(self) -> Array:
         """(rows, logits): the one-hot class of each row."""
-        if self.n_logits == 1:
-            return (self.group == 1).astype(np.float32)[:, None]
-        return np.eye(self.n_logits, dtype=np.float32)[self.group]
-
-    def judge(self, logits: Array, rows: Array) -> Array:
-        """(rows,): the log loss of logits (rows, logits) for some rows."""
-        alone = np.ones((len(rows), 1), np.float32)
-        return compute_log_losses(np.ascontiguousarray(logits), self.group[rows], alone, self.n_logits)[0][:, 0]
+        return make_targets(self.group, self.n_logits)
 
 
 class DualAscent:
@@ -144,30 +137,26 @@ def search_strength(
     parts = list(zip(problems, judged, strict=True))
     left_out = [(problem.rows.take_rows(rows), problem.offset[rows]) for problem, rows in parts]
 
-    def judge(logits: list[Array]) -> StrengthSearch:
+    def judge(logits: list[Array], strength: float) -> tuple[float, StrengthSearch]:
         found, answers = np.zeros(problems[0].offset.shape, np.float32), searches[0].answers.copy()
         losses = np.zeros(len(found))
         for (problem, rows), values in zip(parts, logits, strict=True):
-            found[rows], losses[rows] = values, problem.judge(values, rows)
+            found[rows], losses[rows] = values, compute_row_losses(values, problem.group[rows])
         # a regression of all rows starts from the first fold's answers, completed by its predictions
         answers[judged[0]] = compute_probabilities(logits[0])
-        return StrengthSearch(np.inf, found, losses, answers)
+        return float(problems[0].weight @ losses), StrengthSearch(strength, found, losses, answers)
 
-    def step(k: int) -> Array:
+    def step(k: int, strength: float) -> Array:
         searches[k].ascend(strength, PASSES_PER_STRENGTH, REST)
         rows, offset = left_out[k]
         return np.asarray(rows.multiply_columns(searches[k].weights)[:, : offset.shape[1]] + offset)
 
-    weight = problems[0].weight
-    # from strong to weak, until the loss rises; the offset alone is the first candidate
-    best = judge([offset for _, offset in left_out])
-    for strength in strengths:
-        found = judge(list(map_threads(step, range(len(problems)))))._replace(strength=strength)
-        if weight @ found.losses < weight @ best.losses:
-            best = found
-        elif weight @ found.losses > TOLERATED_RISE * (weight @ best.losses):
-            break
-    return best
+    def fit_strengths() -> Iterator[tuple[float, StrengthSearch]]:
+        yield judge([offset for _, offset in left_out], np.inf)
+        for strength in strengths:
+            yield judge(list(map_threads(partial(step, strength=strength), range(len(problems)))), strength)
+
+    return take_best(fit_strengths())
 
 
 def solve_regression(problem: TokenRegression, found: StrengthSearch) -> Array:

@@ -11,10 +11,10 @@ L-BFGS history: only the penalty's part of the curvature changes, and that part 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ STEPS_PER_STRENGTH = 8
 HISTORY = 6  # steps that L-BFGS keeps
 CONVERGED = 3e-4  # relative decrease of the cost, predicted for the next step, below which it stops
 TOLERATED_RISE = 1.001  # of the out-of-fold loss; above it the search for a strength ends
+
+FitT = TypeVar("FitT")
 
 
 class Solution(NamedTuple):
@@ -84,16 +86,9 @@ class LockstepProblem:
         return weight.astype(np.float32)
 
     @cached_property
-    def targets(self) -> Array:
-        """(rows, logits): the one-hot class of each row."""
-        if self.n_logits == 1:
-            return (self.group == 1).astype(np.float32)[:, None]
-        return np.eye(self.n_classes, dtype=np.float32)[self.group]
-
-    @cached_property
     def curvature(self) -> Array:
         """(features, models x logits, padded): the diagonal of the Fisher information at the base rate."""
-        share = (self.weight @ self.targets) / self.weight.sum()
+        share = (self.weight @ make_targets(self.group, self.n_logits)) / self.weight.sum()
         spread = np.maximum(share * (1 - share), 1e-3).astype(np.float32)
         # Σ_rows weight p (1 - p) x², with p the share of the class
         per_row = (self.training_weight[:, :, None] * spread).reshape(len(self.group), -1)
@@ -130,14 +125,22 @@ class LockstepProblem:
         model = np.where(self.fold >= 0, self.fold, self.n_folds)
         return np.asarray(self.split_models(logits)[np.arange(len(model)), model])
 
-    def judge(self, logits: Array) -> float:
-        """Return the mean out-of-fold log loss."""
+    def judge(self, left_out: Array) -> float:
+        """Return the mean log loss of out-of-fold logits (rows, logits)."""
         judged = np.flatnonzero(self.fold >= 0)
-        left_out = np.ascontiguousarray(self.take_left_out(logits)[judged], dtype=np.float32)
-        losses = compute_log_losses(left_out, self.group[judged], np.ones((len(judged), 1), np.float32), self.n_logits)[
-            0
-        ]
-        return float(np.average(losses[:, 0], weights=self.weight[judged]))
+        losses = compute_row_losses(left_out[judged], self.group[judged])
+        return float(np.average(losses, weights=self.weight[judged]))
+
+
+def make_targets(group: Array, n_logits: int) -> Array:
+    """(rows, logits): the one-hot class of each row; for two classes, whether it is the second."""
+    return (group[:, None] == np.arange(n_logits) + (n_logits == 1)).astype(np.float32)
+
+
+def compute_row_losses(logits: Array, group: Array) -> Array:
+    """(rows,): the log loss of logits (rows, logits)."""
+    logits, weight = np.ascontiguousarray(logits, dtype=np.float32), np.ones((len(group), 1), np.float32)
+    return compute_log_losses(logits, group, weight, logits.shape[1])[0][:, 0]
 
 
 def pad_columns(table: Array) -> Array:
@@ -154,15 +157,30 @@ def solve_lockstep(problem: LockstepProblem, strengths: Sequence[float], penalty
     alone, without weights, is the first candidate.
     """
     search = LockstepSearch(problem, penalty)
-    best = Solution(search.weights, search.now.logits, search.now.logits, problem.judge(search.now.logits), np.inf)
-    for strength in strengths:
-        search.descend(np.float32(strength))
-        loss = problem.judge(search.now.logits)
-        if loss < best.loss:
-            best = Solution(search.weights, search.now.logits, search.now.logits, loss, strength)
-        elif loss > best.loss * TOLERATED_RISE:
+
+    def fit_strengths() -> Iterator[tuple[float, Solution]]:
+        for strength in (np.inf, *strengths):
+            if np.isfinite(strength):
+                search.descend(np.float32(strength))
+            left_out = problem.take_left_out(search.now.logits)
+            loss = problem.judge(left_out)
+            yield loss, Solution(search.weights, problem.split_models(search.now.logits), left_out, loss, strength)
+
+    return take_best(fit_strengths())
+
+
+def take_best(candidates: Iterator[tuple[float, FitT]]) -> FitT:
+    """Return the fit with the smallest out-of-fold loss, from strong to weak penalties until the loss rises.
+
+    Each candidate is a loss and a fit, computed when it is asked for.
+    """
+    best_loss, best = next(candidates)
+    for loss, fit in candidates:
+        if loss < best_loss:
+            best_loss, best = loss, fit
+        elif loss > best_loss * TOLERATED_RISE:
             break
-    return best._replace(logits=problem.split_models(best.logits), left_out=problem.take_left_out(best.logits))
+    return best
 
 
 class LockstepSearch:
@@ -235,11 +253,7 @@ class LockstepSearch:
                 trial = np.where(column, trial, self.at)
                 new_gradient = np.where(column, new_gradient, gradient)
                 new_cost = np.where(good, new_cost, cost)
-                then = Pass(
-                    np.where(column, then.logits, self.now.logits),
-                    np.where(good, then.losses, self.now.losses),
-                    np.where(column, then.gradient, self.now.gradient),
-                )
+                then = Pass(*map(np.where, (column, good, column), then, self.now))
             # the history has the gradients without penalty, so that it is valid for other strengths
             pair = trial - self.at, then.gradient - self.now.gradient
             self.history = [*self.history[1 - HISTORY :], pair]

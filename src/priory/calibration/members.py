@@ -6,7 +6,7 @@ with pairs and triples of columns; a regression on labels and normal scores; and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, join_columns
 from priory.core.typing import Array
+from priory.models.cells import Cells
 
 MAX_LOGIT_WEIGHT = 1e6  # far above any fitted weight; sums of weights stay finite
 NO_PAIRS, NO_TRIPLES = np.zeros((0, 2), dtype=np.int64), np.zeros((0, 3), dtype=np.int64)
@@ -35,6 +36,20 @@ class CorrectionRows(NamedTuple):
     scores: Array  # (rows, columns of numbers): normal scores
     text_logits: Array  # (rows, classes): the tempered evidence of texts
     tokens: Callable[[], list[SparseRows]]  # the tokens of texts, as sparse rows
+
+
+def encode_rows(
+    encoding: TableEncoding,
+    cells: Sequence[Cells],
+    with_scores: bool,
+    text_logits: Array,
+    tokens: Callable[[], list[SparseRows]],
+) -> CorrectionRows:
+    """Encode cells as the input of members, with normal scores if a member needs them."""
+    codes = encoding.encode(cells)
+    scores = encoding.normal_scores(cells) if with_scores else np.zeros((len(codes), 0))
+    levels, coarse = (encoding.encode_levels(codes, n) for n in (N_LEVELS, N_TRIPLE_LEVELS))
+    return CorrectionRows(codes, levels, coarse, scores, text_logits, tokens)
 
 
 def make_constant(rows: int) -> SparseRows:

@@ -88,17 +88,11 @@ def fit_centre(given: FitRows) -> Centre:
         prior = tempering.weights[0] * given.counts.log_prior(*folds)
         tables.append(np.column_stack([prior, given.counts.log_ratios(*folds) * column_weights[owner]]))
         temperings.append(tempering)
-        text_logits.append(temper_texts(tempering, given.texts[m] if given.texts else None, given))
+        no_texts = np.zeros((len(given.group), given.n_classes))
+        text_logits.append(tempering.weigh_texts(given.texts[m], given.text_parts) if given.texts else no_texts)
         codes = look_up_codes(tables[-1][:, 1:], given.rows.codes, given.counts.encoding.starts)
         logits.append(to_logits(tables[-1][:, 0] + codes + text_logits[-1]))
     return Centre(temperings, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))
-
-
-def temper_texts(tempering: Tempering, terms: EvidenceTerms | None, given: FitRows) -> Array:
-    """(rows, classes): the tempered evidence of texts."""
-    if terms is None:
-        return np.zeros((len(given.group), given.n_classes))
-    return tempering.weigh_texts(terms, given.text_parts)
 
 
 def measure_importance(given: FitRows, centre: Centre) -> Array:

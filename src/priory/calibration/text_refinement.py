@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol, Self
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from priory.bag_of_words.token_bags import TokenBags
 from priory.bag_of_words.token_features import TokenFeatures
+from priory.calibration.calibrated_model import CalibratableModel
 from priory.calibration.corrections import Corrections
 from priory.calibration.dual_ascent import StrengthSearch, TokenRegression, search_strength, solve_regression
 from priory.calibration.folds import RowFolds
@@ -30,7 +31,7 @@ from priory.calibration.pooling import MemberPool, fit_share
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempered_centre import MAX_ROWS_TO_TEMPER, to_classes, to_logits
 from priory.calibration.tempering import Tempering, fit_tempering
-from priory.calibration.text_terms import TextTermsModel, collect_text_terms
+from priory.calibration.text_terms import collect_text_terms
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
@@ -53,21 +54,8 @@ TINY = 1e-30  # avoids a division by zero
 SHIFT_HOLD, NO_HOLD = 20.0, 1.0  # penalty on the direction of the mean text, relative to other directions
 
 
-class RefinableModel(TextTermsModel, Protocol):
-    """Interface of a model of texts whose tokens can be features of a regression."""
-
-    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
-        """Return, for each text, the tokens that regressions may use as features."""
-
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
-        """Return texts as sparse rows of token features."""
-
-    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """Return the model without these rows."""
-
-
 def refine_texts(
-    model: RefinableModel,
+    model: CalibratableModel,
     cells: Sequence[Cells],
     group: Array,
     order: RowFolds,
@@ -191,7 +179,7 @@ class RefinedTexts:
 
     @classmethod
     def of(
-        cls, texts: LeftOutTexts, model: RefinableModel, cells: Sequence[Cells], features: TokenFeatures, hold: float
+        cls, texts: LeftOutTexts, model: CalibratableModel, cells: Sequence[Cells], features: TokenFeatures, hold: float
     ) -> RefinedTexts:
         [rows] = model.encode_tokens((features,), cells)
         *folds, everything = texts.list_learned()

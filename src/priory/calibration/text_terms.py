@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, Self
 
 import numpy as np
 
+from priory.calibration.calibrated_model import CalibratableModel
 from priory.core.typing import Array
 from priory.models.cells import Cells, take_rows
 from priory.models.evidence_terms import EvidenceTerms
@@ -14,28 +14,8 @@ from priory.models.evidence_terms import EvidenceTerms
 MIN_SHARE_ONE_BY_ONE = 0.9  # of the rows: from this share on, the others are left out all at once
 
 
-class TextTermsModel(Protocol):
-    """Interface of a model of texts that can forget rows."""
-
-    @property
-    def can_leave_one_out(self) -> bool:
-        """Whether the model can leave out single rows; otherwise it leaves out whole folds."""
-
-    def estimated_log_prior(self) -> Array:
-        """Return log p(c), estimated from the rows learned of each class."""
-
-    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
-        """Return the log likelihood of each part, per row and class."""
-
-    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
-        """Return the log likelihood of each part, from the model without the row."""
-
-    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """Return the model without these rows."""
-
-
 def collect_text_terms(
-    model: TextTermsModel, cells: Sequence[Cells], group: Array, weight: Array, fold: Array, models: Sequence[int]
+    model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array, fold: Array, models: Sequence[int]
 ) -> list[EvidenceTerms]:
     """Return, for each fold in ``models`` (-1 for none), the evidence of texts without that fold and without the row.
 
