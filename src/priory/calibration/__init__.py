@@ -1,1 +1,1 @@
-"""Corrections that make probabilities honest, all fitted to out-of-fold answers."""
+"""Calibrate a model's probabilities, by corrections fitted to its out-of-fold predictions."""

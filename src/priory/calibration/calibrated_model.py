@@ -1,19 +1,20 @@
-"""A model with corrections, if there are any, and what calibration asks of a model.
+"""Predict with a model and its corrections; the interface that calibration needs of a model.
 
-What fits corrections is in `calibrator`; an answer does without it.
+`calibrator` fits corrections. Prediction does not import it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, Self
 
 import numpy as np
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.corrections import Corrections
-from priory.calibration.members import CorrectionRows
+from priory.calibration.members import CorrectionRows, encode_rows
 from priory.calibration.succession import Succession
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows
@@ -26,76 +27,76 @@ PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time
 
 
 class CalibratableModel(Protocol):
-    """What calibration asks of a model."""
+    """Interface of a model that can be calibrated."""
 
     @property
     def classes(self) -> Array:
-        """The labels, sorted."""
+        """The class labels, sorted."""
 
     @property
     def statistics(self) -> ModelStatistics:
-        """What was learned."""
+        """The sufficient statistics of the rows learned."""
 
     @property
     def n_parts(self) -> int:
-        """The number of parts of the evidence, besides the class prior."""
+        """The number of columns and texts that are scored, without the class prior."""
 
     @property
     def can_leave_one_out(self) -> bool:
-        """Whether rows are left out one by one; otherwise a whole fold at a time."""
+        """Whether the model can leave out single rows; otherwise it leaves out whole folds."""
 
     def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
-        """The statistics of rows, over the classes of this model."""
+        """Return the statistics of rows, over the classes of this model."""
 
     @property
     def encoded_widths(self) -> Sequence[int]:
-        """The number of columns of each block that are read as codes: not of texts."""
+        """The number of columns of each block that have codes: zero for a text."""
 
     def find_parts(self) -> list[Array]:
-        """For each block of cells which parts its columns are."""
+        """Return the indices of the parts that the columns of each block of cells are."""
 
     def take_texts(self) -> tuple[Self, list[int]]:
-        """The model of the texts alone, and the blocks that they are."""
+        """Return the model of the texts alone, and the indices of their blocks."""
 
     def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
-        """The distinct values of a column that were learned, and how often in each class; None if not counted."""
+        """Return a column's distinct values and counts (classes, values), or None if it does not count values."""
 
     def log_prior(self) -> Array:
-        """log p(c), as declared."""
+        """Return log p(c), as declared."""
 
     def estimated_log_prior(self) -> Array:
-        """log p(c), by the rows learned of each class."""
+        """Return log p(c), estimated from the rows learned of each class."""
 
     def log_joint(self, cells: Sequence[Cells]) -> Array:
-        """log p(c, x), uncorrected."""
+        """Return log p(c, x), uncorrected."""
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
-        """log p(c, x) of rows that were learned, each from the model without it, uncorrected."""
+        """Return log p(c, x) of learned rows, each from the model without it, uncorrected."""
 
     def leave_one_out_prior(self, group: Array) -> Array:
-        """log p(c) for rows that were learned, each with one row less of its own class."""
+        """Return log p(c) for learned rows, each with one row less of its own class."""
 
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
-        """What each part says about each row."""
+        """Return the log likelihood of each part, per row and class."""
 
     def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
-        """What each part says about each row, from the model that has not learned the row."""
+        """Return the log likelihood of each part, from the model without the row."""
 
     def choose_token_features(self) -> tuple[TokenFeatures, ...]:
-        """For each text the tokens that can have a weight of their own."""
+        """Return, for each text, the tokens that regressions may use as features."""
 
     def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
-        """Texts as sparse rows of these tokens."""
+        """Return texts as sparse rows of token features."""
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """The model without these rows."""
+        """Return the model without these rows."""
 
 
 @dataclass(frozen=True)
 class CalibratedModel:
-    """A model, and the corrections of its answers if there are any.
+    """A model with its corrections, or None for plain naive Bayes.
 
-    What it answers is limited by how many rows it has learned, unless it is to be naive Bayes alone.
+    With ``is_limited``, probabilities are bounded by the rule of succession (see `succession`).
     """
 
     model: CalibratableModel
@@ -104,17 +105,17 @@ class CalibratedModel:
 
     @property
     def succession(self) -> Succession | None:
-        """The limit of its answers."""
+        """The bound on the probabilities by the number of rows learned, or None."""
         n_rows = float(self.model.statistics.n.sum())
         return Succession(n_rows, self.model.estimated_log_prior()) if self.is_limited else None
 
     def log_probabilities(self, cells: Sequence[Cells]) -> Array:
         """(rows, classes): log p(c | x) after all corrections.
 
-        A declared class prior takes the place of the estimated one, which is what the corrections were fitted with and
-        what the limit is about.
+        Corrections and the limit use the estimated class prior. A declared prior replaces it afterwards.
         """
         prior, estimated, rows = self.model.log_prior(), self.model.estimated_log_prior(), len(cells[0])
+        # Chunks of rows bound the memory of the evidence terms (rows, classes, 1 + parts).
         step = max(1, PREDICTION_CHUNK_CELLS // count_terms_per_row(self.model))
         answers = np.empty((rows, len(prior)))
         for start in range(0, rows, step):
@@ -137,15 +138,17 @@ class CalibratedModel:
         if blocks:
             terms = texts.evidence_terms([cells[b] for b in blocks])
             text_logits = corrections.tempering.weigh_texts(terms, find_text_parts(self.model))
-        return corrections.make_rows(cells, text_logits, lambda: self.model.encode_tokens(corrections.tokens, cells))
+        tokens = partial(self.model.encode_tokens, corrections.tokens, cells)
+        return encode_rows(corrections.encoding, cells, corrections.reads_scores, text_logits, tokens)
 
     def split_evidence(self, cells: Sequence[Cells]) -> EvidenceSplit:
-        """The log odds of each row as a sum: the class prior, each part by its weight, and what corrections add."""
+        """Split the log odds of each row into the class prior, the weighted parts, and the remaining corrections."""
         terms = self.model.evidence_terms(cells)
         prior, estimated = self.model.log_prior(), self.model.estimated_log_prior()
         weights, rest = np.ones(terms.lengths.shape), np.zeros((len(cells[0]), len(prior)))
         if self.corrections is not None:
             weights = self.corrections.tempering.part_weights(terms.lengths)
+            # what the weighted terms (rows, classes, parts) do not explain of the corrected log odds
             rest = self._log_probabilities(cells) - np.einsum("ncb,nb->nc", terms.relative_to_best, weights)
             rest -= rest.mean(axis=1, keepdims=True)
             prior = estimated * weights[0, 0] + (prior - estimated)
@@ -154,21 +157,21 @@ class CalibratedModel:
 
 @dataclass(frozen=True)
 class EvidenceSplit:
-    """What the lines of a ledger are made of."""
+    """The terms of the log odds, from which the lines of a ledger are made."""
 
-    weights: Array  # (rows, 1 + parts): how much each part counts
-    prior: Array  # (classes,): the class prior as it counts
-    rest: Array  # (rows, classes): what corrections of several columns together add
-    answers: Array  # (rows, classes): log p(c | x), limited
+    weights: Array  # (rows, 1 + parts): of the class prior and of each part
+    prior: Array  # (classes,): the weighted log prior
+    rest: Array  # (rows, classes): corrections by several columns together
+    answers: Array  # (rows, classes): log p(c | x), bounded by the rule of succession
     succession: Succession | None
 
     @property
     def prior_name(self) -> str:
-        """The name of the prior in a ledger: a prior whose weight is not one is not the class prior alone."""
+        """The name of the prior in a ledger, which tells whether it is tempered."""
         return "prior" if (self.weights[:, 0] == 1.0).all() else "prior (tempered)"
 
     def finish_lines(self, lines: Array, rows: slice) -> tuple[Array, list[str]]:
-        """The lines (rows, classes, lines) of some rows with those that are of no part, and the names of these."""
+        """Append the lines of no part to the lines (rows, classes, lines); return them and the new names."""
         names = []
         if not np.allclose(self.rest[rows], 0.0, atol=1e-9):
             lines, names = np.concatenate([lines, self.rest[rows, :, None]], axis=2), ["(together)"]
@@ -181,16 +184,17 @@ class EvidenceSplit:
 
 
 def count_terms_per_row(model: CalibratableModel) -> int:
+    """Return the number of evidence terms of a row: one per class for the prior and for each part."""
     return len(model.classes) * (1 + model.n_parts)
 
 
 def find_column_parts(model: CalibratableModel) -> list[Array]:
-    """For each block the parts that its columns are; none for texts."""
+    """Return the part indices of the columns of each block; none for texts."""
     texts = set(model.take_texts()[1])
     return [parts[:0] if b in texts else parts for b, parts in enumerate(model.find_parts())]
 
 
 def find_text_parts(model: CalibratableModel) -> Array:
-    """The parts that are texts."""
+    """Return the indices of the parts that are texts."""
     parts, texts = model.find_parts(), model.take_texts()[1]
     return np.array([parts[b][0] for b in texts], dtype=np.int64)

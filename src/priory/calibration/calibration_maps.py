@@ -86,6 +86,7 @@ def _fit_bounded_linear_map(log_p: Array, truth: Array, slopes: bool, shifts: bo
 
     def loss(theta: Array) -> tuple[float, Array]:
         posterior = log_normalise(theta[:a] * y + theta[a:])
+        # error is (rows, classes): the gradient of the log loss with respect to the logits
         error, away = np.exp(posterior) - one_hot, theta - centre
         by_class = (error * y).sum(axis=0)
         gradient = np.r_[by_class if slopes else by_class.sum(), error.sum(axis=0)] + CALIBRATION_PRIOR_STRENGTH * away
@@ -117,7 +118,7 @@ def venn_abers_bounds(known_scores: Array, is_positive: Array, query_scores: Arr
     """Return Venn-Abers bounds on the probability of a class for each of the query scores (Vovk and Petej, 2014).
 
     Each query is added to the known rows, once as a negative and once as a positive example, and isotonic regression
-    gives its probability. If the rows are exchangeable, one of the two probabilities is calibrated, whatever the model.
+    gives its probability. If the rows are exchangeable, one of the two probabilities is calibrated, for any model.
 
     >>> low, high = venn_abers_bounds(np.array([1.0, 2.0, 3.0]), np.array([0, 1, 1]), np.array([0.0, 2.5]))
     >>> low.tolist(), high.tolist()
@@ -136,7 +137,7 @@ def _bound_one_score(scores: Array, rows: Array, hits: Array, score: float) -> t
     at = int(np.searchsorted(scores, score))
     if at == len(scores) or scores[at] != score:
         rows, hits = np.insert(rows, at, 0.0), np.insert(hits, at, 0.0)
-    more = rows.copy()
+    more = rows.copy()  # the counts with the query
     more[at] += 1
     bounds = []
     for label in (0.0, 1.0):
@@ -147,11 +148,12 @@ def _bound_one_score(scores: Array, rows: Array, hits: Array, score: float) -> t
 
 
 def log_odds(log_p: Array) -> Array:
-    """Return log(p / (1 - p)) of each class, with 1 - p as the sum of the others: finite even if p rounds to 1."""
+    """Return log(p / (1 - p)) of each class; 1 - p is summed over the other classes, so p may round to 1."""
+    # (rows,) for each class: the log probability of all other classes
     others = [log_sum_exp(np.delete(log_p, c, axis=1)) for c in range(log_p.shape[1])]
     return log_p - np.column_stack(others)
 
 
 def replace_impossible(log_p: Array) -> Array:
-    """Replace log probabilities of -inf by that of machine epsilon."""
+    """Replace log probabilities of -inf by the log of machine epsilon."""
     return np.where(log_p > -1e300, log_p, LOG_MACHINE_EPSILON)

@@ -1,7 +1,7 @@
-"""Counts of codes: for all rows, and for each fold, so that every fold's model is ``total - fold``.
+"""Counts of codes in total and per fold, so that the model without a fold is ``total - fold``.
 
-A code's evidence is its log likelihood ratio: log p(code | class) - log p(code). The counts of neighbouring bins lend
-each other a part, and every class borrows a little from all classes together.
+The evidence of a code is its log likelihood ratio, log p(code | class) - log p(code). The counts of neighbouring bins
+are smoothed, and the distribution of each class is shrunk towards the one of all classes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from priory.calibration.table_encoding import CountedModel, TableEncoding
 from priory.core.typing import Array
 
-POOLED_ROWS = 1.0  # what each class borrows from all classes together
+POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
 MAX_LOG_RATIO = 20.0
-MAX_ROWS_TO_SMOOTH = 5000  # with more, bins are full enough
+MAX_ROWS_TO_SMOOTH = 5000  # with more rows, bins have enough counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,8 @@ class CodeCounts:
     def of(
         cls, encoding: TableEncoding, codes: Array, group: Array, weight: Array, fold: Array, shape: tuple[int, int]
     ) -> CodeCounts:
-        """The counts of rows; ``shape`` is the numbers of folds and of classes."""
+        """Count the codes (rows, columns) of rows; ``shape`` is (folds, classes)."""
+        # (rows, columns): the index of each cell in a flat (folds, classes, codes) table
         cell = (fold * shape[1] + group)[:, None] * encoding.n_codes + codes + encoding.starts[:-1]
         known = codes >= 0
         spread = np.broadcast_to(weight[:, None], codes.shape)[known]
@@ -43,7 +44,7 @@ class CodeCounts:
         return cls(encoding, folds.sum(axis=0), folds, class_folds.sum(axis=0), class_folds)
 
     def extend(self, model: CountedModel, class_total: Array) -> CodeCounts:
-        """The counts of all that a model has learned, where these rows are a sample of it."""
+        """Replace the totals by the counts of all rows that a model has learned, of which these are a sample."""
         total = self.total.copy()
         columns = ((b, j) for b, block in enumerate(self.encoding.blocks) for j in range(len(block)))
         for column, start, place in zip(self.encoding.columns, self.encoding.starts, columns, strict=False):
@@ -51,26 +52,27 @@ class CodeCounts:
             if counted is not None:
                 code = column.encode_values(counted[0])
                 known = code >= 0
-                for c, counts in enumerate(counted[1]):
+                for c, counts in enumerate(counted[1]):  # (values,): the counts of one class
                     stop = start + column.n_codes - 1
                     total[c, start:stop] = np.bincount(code[known], counts[known], minlength=column.n_codes - 1)
         return CodeCounts(self.encoding, total, self.folds, class_total, self.class_folds)
 
     def without(self, *folds: int) -> tuple[Array, Array]:
-        """Counts of codes (classes, codes) and of rows (classes,) without some folds."""
+        """Return the counts of codes (classes, codes) and of rows (classes,) without some folds."""
         out = list(set(folds))
         return self.total - self.folds[out].sum(axis=0), self.class_total - self.class_folds[out].sum(axis=0)
 
     def log_ratios(self, *folds: int) -> Array:
-        """(classes, codes): the evidence of each code for each class, from the model without these folds."""
+        """(classes, codes): the log likelihood ratio of each code, from the model without these folds."""
         counts = self.without(*folds)[0]
         starts = self.encoding.starts
         if not len(starts[:-1]):
             return np.zeros(counts.shape)
-        counts[:, starts[1:] - 1] = 0.0  # a missing cell says nothing
+        counts[:, starts[1:] - 1] = 0.0  # a missing cell is ignored
         if self.class_total.sum() <= MAX_ROWS_TO_SMOOTH:
             counts = self._smooth_neighbours(counts)
         widths = np.diff(starts)
+        # in_class (classes, codes): the counts of the code's whole column; share (codes,): of the code in its column
         in_class = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), widths, axis=1)
         pooled = counts.sum(axis=0)
         share = pooled / np.maximum(np.repeat(np.add.reduceat(pooled, starts[:-1]), widths), 1e-300)
@@ -79,14 +81,15 @@ class CodeCounts:
         return np.clip(np.where(pooled > 0, ratio, 0.0), -MAX_LOG_RATIO, MAX_LOG_RATIO)
 
     def _smooth_neighbours(self, counts: Array) -> Array:
-        """Each bin of numbers keeps a half and gives a quarter to each neighbour; at the ends it keeps the rest."""
+        """Smooth bins with the kernel (1/4, 1/2, 1/4); a bin without a neighbour keeps that quarter."""
         gives = self._gives_right
+        # (classes, codes): the quarters that move to the next and to the previous bin
         right, left = counts * gives / 4, counts * np.roll(gives, 1) / 4
         return counts - right - left + np.roll(right, 1, axis=1) + np.roll(left, -1, axis=1)
 
     @cached_property
     def _gives_right(self) -> Array:
-        """(codes,): whether the next code is a neighbouring bin."""
+        """(codes,): one where the next code is a neighbouring bin, else zero."""
         gives = np.zeros(self.encoding.n_codes)
         for column, start in zip(self.encoding.columns, self.encoding.starts, strict=False):
             gives[start : start + column.n_codes - 1] = column.blends

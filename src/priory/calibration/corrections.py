@@ -1,15 +1,12 @@
-"""Corrections: what a model learns about itself from its answers to rows that it had not learned.
+"""Fitted corrections of a model: tempered evidence, ensemble members, and the weights of their pool.
 
-A tempering, members that answer in other ways than naive Bayes, and the pool of their answers. Corrections are a
-function of the rows.
+They are fitted to out-of-fold predictions, and are a pure function of the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from priory.bag_of_words.token_features import TokenFeatures
 from priory.calibration.members import (
@@ -21,12 +18,10 @@ from priory.calibration.members import (
     SlopeMember,
 )
 from priory.calibration.pooling import MemberPool
-from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding
+from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import Tempering
 from priory.core.registration import register_record
-from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
-from priory.models.cells import Cells
 
 NO_CODES = TableEncoding(())
 
@@ -34,13 +29,13 @@ NO_CODES = TableEncoding(())
 @register_record("FittedCorrections")
 @dataclass(frozen=True, eq=False)
 class Corrections:
-    """A tempering, and members that answer together; without members the tempered model answers."""
+    """A tempering and an ensemble of members; without members, the prediction is the tempered model's."""
 
     tempering: Tempering
     encoding: TableEncoding = NO_CODES
     members: tuple[Member, ...] = ()
     pool: MemberPool | None = None
-    tokens: tuple[TokenFeatures, ...] = ()  # of each text, where a member reads them
+    tokens: tuple[TokenFeatures, ...] = ()  # the features of each text, if a member uses them
 
     def find_fault(self) -> str | None:
         if self.members and (self.pool is None or 1 + len(self.pool.exponents) != len(self.members)):
@@ -65,10 +60,7 @@ class Corrections:
         return None
 
     def fits_model(self, n_classes: int, n_parts: int, columns: Sequence[int]) -> bool:
-        """Whether these corrections are for a model of this size.
-
-        ``columns`` are the numbers of columns of each block, zero for a text.
-        """
+        """Whether the shapes match a model of this size; ``columns`` has the width of each block, zero for a text."""
         n_texts, n_tokens = list(columns).count(0), sum(map(len, self.tokens))
         if self.reads_tokens and len(self.tokens) != n_texts:
             return False
@@ -93,12 +85,12 @@ class Corrections:
 
     @property
     def reads_tokens(self) -> bool:
-        """Whether a member reads the tokens of texts."""
+        """Whether a member uses the tokens of texts."""
         return any(isinstance(member, LinearMember) and member.with_tokens for member in self.members)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The kinds of corrections there are."""
+        """The kinds of corrections that were fitted."""
         linear = [member for member in self.members if isinstance(member, LinearMember)]
         together = any(isinstance(member, GaussianMember) for member in self.members) or any(
             len(member.pairs) + len(member.triples) for member in linear
@@ -108,15 +100,10 @@ class Corrections:
         )
         return ("tempering", *(["structure"] if together else []), *(["refinement"] if refined else []))
 
-    def make_rows(
-        self, cells: Sequence[Cells], text_logits: Array, tokens: Callable[[], list[SparseRows]]
-    ) -> CorrectionRows:
-        """Cells as members see them."""
-        codes = self.encoding.encode(cells)
-        reads_scores = any(isinstance(member, GaussianMember | SlopeMember) for member in self.members)
-        scores = self.encoding.normal_scores(cells) if reads_scores else np.zeros((len(codes), 0))
-        levels, coarse = (self.encoding.encode_levels(codes, n) for n in (N_LEVELS, N_TRIPLE_LEVELS))
-        return CorrectionRows(codes, levels, coarse, scores, text_logits, tokens)
+    @property
+    def reads_scores(self) -> bool:
+        """Whether a member uses the normal scores of numbers."""
+        return any(isinstance(member, GaussianMember | SlopeMember) for member in self.members)
 
     def log_probabilities(self, rows: CorrectionRows) -> Array:
         """(rows, classes): log p(c | x), by the pool of all members."""

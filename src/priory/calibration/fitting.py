@@ -1,4 +1,4 @@
-"""Fit corrections: members and their pool, each judged by the model without the fold it is judged on."""
+"""Fit the members of a correction and their pool, all validated on out-of-fold predictions."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from priory.core.typing import Array
 
 STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(9))  # from 100 to 0.01
 STRENGTHS_OF_SETS = tuple(1000 * 10 ** (-0.5 * k) for k in range(13))  # from 1,000 to 0.001
-INTERCEPT_PENALTY = 0.01  # of a strength: the share of a class is known better than anything else
-MAX_REFINED_COLUMNS = 300  # the others keep their tempered evidence
-MIN_ROWS_OF_CELL = 2  # a row alone in a cell of several columns tells others nothing
+INTERCEPT_PENALTY = 0.01  # relative to other weights: class shares are estimated best
+MAX_REFINED_COLUMNS = 300  # the others are only tempered
+MIN_ROWS_OF_CELL = 2  # cells of pairs and triples with fewer rows get no weight
 
 
 class FitPlan(NamedTuple):
     """Which corrections are fitted."""
 
-    refine: bool  # weights of codes, tokens and scores, beyond tempering
-    together: bool  # pairs and triples of columns, and the Gaussian
+    refine: bool  # regressions on codes, tokens and normal scores
+    together: bool  # pairs and triples of columns, and the Gaussian of all numbers
 
 
 def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
-    """Corrections fitted to rows; exponents and strengths see answers to rows left out only."""
+    """Fit corrections to rows; exponents and strengths are chosen by out-of-fold predictions only."""
     centre = fit_centre(given)
     members, answers = _fit_members(given, plan, centre)
     judged = np.flatnonzero(given.model_of_row >= 0)
@@ -63,7 +63,7 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
 
 
 def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Member], list[Array]]:
-    """Each member, and its answers to rows left out (rows, classes)."""
+    """Return the members, and the out-of-fold log probabilities (rows, classes) of each."""
     prior = np.stack([given.counts.log_prior(*folds) for folds in given.models])
     found: list[tuple[Member, Array]] = [(BaseRateMember(prior[-1]), log_normalise(prior[given.model_of_row]))]
     importance = measure_importance(given, centre)
@@ -75,7 +75,8 @@ def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Me
         sets, weights, logits = {2: NO_PAIRS, 3: NO_TRIPLES}, columns.weights, columns.solution.logits
         for order in range(2, min(3, n_columns) + 1):
             chosen, added, solution = _fit_sets(order, given, columns.problem, logits, importance)
-            if np.isfinite(solution.strength):  # otherwise nothing was gained
+            # An infinite strength means that the sets gained nothing. Triples start from the logits of pairs.
+            if np.isfinite(solution.strength):
                 sets[order], weights, logits = chosen, np.concatenate([weights, added]), solution.logits
                 found.append((LinearMember(weights, sets[2], with_tokens, True, sets[3]), solution.answers))
     if plan.refine and 0 < n_columns <= MAX_REFINED_COLUMNS:
@@ -90,11 +91,11 @@ class RefinedColumns(NamedTuple):
 
     problem: LockstepProblem
     solution: Solution
-    weights: Array  # (features, classes): those of the centre and what was added to them, for all rows
+    weights: Array  # (features, classes): the centre plus the regression of all rows
 
 
 def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Array) -> RefinedColumns:
-    """What codes and tokens add to the centre; where there are many columns, the codes of the most important ones."""
+    """Fit a regression on tokens and on the codes of the most important columns, centred on tempered naive Bayes."""
     encoding = given.counts.encoding
     ranked = np.argsort(-importance, axis=1, kind="stable")[:, :MAX_REFINED_COLUMNS]
     chosen = np.unique(ranked)
@@ -105,6 +106,7 @@ def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Arra
     features = join_columns(parts)
     problem = _make_problem(given, features, centre.logits)
     solution = solve_lockstep(problem, STRENGTHS if plan.refine else (), _make_penalty(features.width))
+    # Add the weights (features, classes) of the chosen codes and of the tokens to the table of all codes.
     added = to_classes(solution.weights[:, -1])
     n_tokens = features.width - 1 - int(starts[-1])
     weights = np.concatenate([centre.tables[-1].T, np.zeros((n_tokens if plan.refine else 0, given.n_classes))])
@@ -115,7 +117,7 @@ def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Arra
 
 
 def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> LockstepProblem:
-    """A regression on features that starts from logits (rows, models, logits)."""
+    """Return a regression on features with the offset ``logits`` (rows, models, logits)."""
     offset = pad_columns(logits.reshape(len(logits), -1))
     return LockstepProblem(
         features, given.group, given.weight, given.model_of_row, given.n_classes, len(given.judged), offset
@@ -125,9 +127,9 @@ def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> Lockst
 def _fit_sets(
     order: int, given: FitRows, problem: LockstepProblem, logits: Array, importance: Array
 ) -> tuple[Array, Array, Solution]:
-    """Chosen pairs or triples of columns, the weights of their cells, and what they add to answers so far.
+    """Choose pairs or triples of columns; return them, the weights of their cells, and the solution.
 
-    The answers so far are ``logits`` (rows, models, logits).
+    The regression on cells has the offset ``logits`` (rows, models, logits).
     """
     levels, n_levels = (given.rows.levels, N_LEVELS) if order == 2 else (given.rows.triple_levels, N_TRIPLE_LEVELS)
     sets, penalty = choose_sets(order, levels, n_levels, logits, problem, importance)
@@ -136,14 +138,14 @@ def _fit_sets(
     cells = n_levels**order
     problem = _make_problem(given, every_cell.take_columns(shared), logits)
     solution = solve_lockstep(problem, STRENGTHS_OF_SETS, penalty[shared // cells])
-    weights = np.zeros((len(sets) * cells, given.n_classes))
+    weights = np.zeros((len(sets) * cells, given.n_classes))  # zero for cells with too few rows
     weights[shared] = to_classes(solution.weights[:, -1])
-    kept = np.isfinite(penalty[:, -1])  # those that the model of all rows has chosen
+    kept = np.isfinite(penalty[:, -1])  # chosen by the model of all rows
     return sets[kept], weights[np.repeat(kept, cells)], solution
 
 
 def _fit_slopes(given: FitRows, centre: Centre) -> tuple[SlopeMember, Array]:
-    """A regression on labels and normal scores; texts give their tempered evidence."""
+    """Fit a regression on labels and normal scores, with the tempered evidence of texts as offset."""
     encoding = given.counts.encoding
     is_number = [column.is_number for column in encoding.columns]
     labels = np.where(is_number, -1, given.rows.codes)
@@ -157,14 +159,14 @@ def _fit_slopes(given: FitRows, centre: Centre) -> tuple[SlopeMember, Array]:
 
 
 def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array]:
-    """The Gaussian of all numbers, with the tempered evidence of labels and texts."""
+    """Fit the Gaussian of all numbers, with the tempered evidence of labels and texts."""
     encoding = given.counts.encoding
-    tables = centre.tables.copy()
+    tables = centre.tables.copy()  # (models, classes, 1 + codes), without the codes of numbers
     for column, start in zip(encoding.columns, encoding.starts, strict=False):
         if column.is_number:
             tables[:, :, 1 + start : 1 + start + column.n_codes] = 0.0
     rows, model = np.arange(len(given.group)), given.model_of_row
-    base = centre.text_logits[rows, model].copy()
+    base = centre.text_logits[rows, model].copy()  # (rows, classes): out-of-fold logits of texts, prior and labels
     for m in range(len(given.judged)):
         at = np.flatnonzero(model == m)
         base[at] += tables[m, :, 0] + look_up_codes(tables[m, :, 1:], given.rows.codes[at], encoding.starts)
@@ -173,7 +175,7 @@ def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array
 
 
 def _make_penalty(features: int) -> Array:
-    """(features, 1): how strongly each weight is held to its centre; the first is the intercept."""
+    """(features, 1): the relative penalty of each weight; the first feature is the intercept."""
     penalty = np.ones((features, 1))
     penalty[0] = INTERCEPT_PENALTY
     return penalty

@@ -1,7 +1,7 @@
-"""The rows that corrections are fitted to, in an order of their own and in folds.
+"""Canonical order and folds of the rows that corrections are fitted to.
 
-Both depend on what the rows hold and not on the order in which they came: equal rows become one row with their
-weights added up, rows are sorted by a hash of their content, and each class is dealt to the folds in turn.
+Both depend on the content of the rows and not on their order: equal rows become one row with the sum of their weights,
+rows are sorted by a hash of their content, and the rows of each class are assigned to the folds in turn.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from priory.core.typing import Array
 from priory.models.cells import Cells
 
 MIN_DISTINCT_ROWS_PER_FOLD = 10
-MAX_COPIES_PER_ROW = 3  # with more on average, folds of distinct rows would judge what new rows hardly ever are
+MAX_COPIES_PER_ROW = 3  # with more on average, new rows are mostly copies of known ones
 
 
 class RowFolds(NamedTuple):
-    """Which rows are used, in their canonical order."""
+    """Distinct rows in canonical order, with their weights and folds."""
 
     rows: Array  # (rows used,): positions
     weight: Array  # (rows used,)
@@ -27,7 +27,7 @@ class RowFolds(NamedTuple):
 
 
 def hash_rows(cells: Sequence[Cells], rows: int) -> Array:
-    """(rows,): a 64-bit hash of what each row holds."""
+    """(rows,): a 64-bit hash of the content of each row."""
     code = np.zeros(rows, dtype=np.uint64)
     for block in cells:
         for column in block.hash_columns():
@@ -37,26 +37,29 @@ def hash_rows(cells: Sequence[Cells], rows: int) -> Array:
 
 
 def assign_folds_by_content(cells: Sequence[Cells], rows: int, folds: int) -> Array:
-    """(rows,): a fold for each row that depends on nothing but what it holds."""
+    """(rows,): the fold of each row, from its hash alone."""
     return np.asarray(hash_rows(cells, rows) % np.uint64(folds), dtype=np.int64)
 
 
 def assign_folds(cells: Sequence[Cells], group: Array, weight: Array, folds: int) -> RowFolds:
-    """Distinct rows with their folds; where few rows are distinct, copies of one row are in several folds."""
+    """Assign distinct rows to folds; if few rows are distinct, spread the copies of a row over several folds."""
     code = hash_rows(cells, len(group))
+    # Merge equal rows of the same class: ``first`` marks the first of each run in sorted order.
     order = np.lexsort((weight, group, code))
     first = np.ones(len(order), dtype=bool)
     first[1:] = (code[order[1:]] != code[order[:-1]]) | (group[order[1:]] != group[order[:-1]])
     rows = order[first]
     total = np.add.reduceat(weight[order], np.flatnonzero(first))
     few = len(rows) < MIN_DISTINCT_ROWS_PER_FOLD * folds or total.sum() > MAX_COPIES_PER_ROW * len(rows)
-    if few:  # a model without one of them would know nothing of it
+    if few:  # the model without all copies of a row could not predict it
         copies = np.clip(total.astype(np.int64), 1, folds)
         ends = np.cumsum(copies)
+        # nth is the number of each copy among the copies of its row; the weight left over goes to the first ones
         nth = np.arange(ends[-1]) - np.repeat(ends - copies, copies)
         whole = np.floor(total / copies)  # whole weights stay whole
         extra = np.repeat(total - whole * copies, copies)
         rows, total = np.repeat(rows, copies), np.repeat(whole, copies) + np.clip(extra - nth, 0, 1)
+    # deal the rows of each class to the folds in turn
     by_class = np.argsort(group[rows], kind="stable")
     fold = np.empty(len(rows), dtype=np.int64)
     fold[by_class] = np.arange(len(rows)) % folds

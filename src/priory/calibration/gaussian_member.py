@@ -1,7 +1,7 @@
-"""A multivariate Gaussian of each class on normal scores: what numbers say together.
+"""A multivariate Gaussian of the normal scores of each class: discriminant analysis with shrinkage.
 
-The record (rows, sums and products of each class) adds and subtracts, so each fold is judged by ``total - fold``. A
-class's covariance is shrunk towards the one that all classes share, and both towards their diagonal. Labels add their
+Its statistics (rows, sums and products of each class) can be subtracted, so a fold is predicted by ``total - fold``.
+The covariance of a class is shrunk towards the one of all classes, and both towards their diagonal. Labels add their
 tempered evidence.
 """
 
@@ -18,14 +18,14 @@ from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
 from priory.core.typing import Array
 
-SHARED_PARTS = (0.1, 0.5, 1.0)  # how much of a class's covariance is that of all classes
-DIAGONAL_PARTS = (0.02, 0.1, 0.4)  # how much of it is its diagonal
+SHARED_PARTS = (0.1, 0.5, 1.0)  # shrinkage towards the covariance of all classes
+DIAGONAL_PARTS = (0.02, 0.1, 0.4)  # shrinkage towards the diagonal
 TEMPERATURES = np.geomspace(0.1, 1.6, 10)
 MAX_GAUSSIAN_COLUMNS = 120
 
 
 class ScoreSums(NamedTuple):
-    """Weighted numbers of rows, sums and sums of products of each class."""
+    """Weighted counts, sums and sums of products of each class."""
 
     n: Array  # (classes,)
     first: Array  # (classes, columns)
@@ -46,7 +46,7 @@ class ScoreSums(NamedTuple):
 @register_record("ScoreGaussian", axes={"means": "cd", "roots": "cdd", "constants": "c"})
 @dataclass(frozen=True, eq=False)
 class ScoreGaussian:
-    """Gaussians of normal scores: log p(scores | c) is ``constant - |root (scores - mean)|^2 / 2``."""
+    """A Gaussian for each class: log p(scores | c) is ``constant - |root (scores - mean)|^2 / 2``."""
 
     means: Array  # (classes, columns)
     roots: Array  # (classes, columns, columns): inverse Cholesky factors
@@ -58,11 +58,12 @@ class ScoreGaussian:
 
     @classmethod
     def of(cls, sums: ScoreSums, shared_part: float, diagonal_part: float) -> ScoreGaussian:
-        """The shrunk Gaussians of a record; a class of few rows borrows more."""
+        """Estimate the Gaussians; classes with few rows are shrunk more."""
         n = sums.n[:, None]
         pooled_mean = sums.first.sum(axis=0) / max(n.sum(), 1.0)
         means = (sums.first + pooled_mean) / (n + 1)
         width = means.shape[1]
+        # (classes, columns, columns): the sums of products about the mean
         scatter = np.stack(
             [
                 s - np.outer(f, m) - np.outer(m, f) + k * np.outer(m, m)
@@ -77,29 +78,31 @@ class ScoreGaussian:
             try:
                 factor = np.linalg.cholesky(part)
             except np.linalg.LinAlgError:
+                # rounding made it indefinite: use the diagonal alone
                 factor = np.diag(np.sqrt(np.abs(np.diag(part))))
             roots.append(np.linalg.inv(factor))
             constants.append(-np.log(np.diag(factor)).sum())
         return cls(means, np.stack(roots), np.array(constants))
 
     def log_densities(self, scores: Array) -> Array:
-        """(rows, classes): up to a constant that all classes share."""
+        """(rows, classes): log p(scores | c), up to a constant."""
+        # for each class (rows, columns): the whitened distance from its mean
         away = [(scores - mean) @ root.T for mean, root in zip(self.means, self.roots, strict=True)]
         return np.stack([c - 0.5 * (a * a).sum(axis=1) for c, a in zip(self.constants, away, strict=True)], axis=1)
 
 
 class ChosenGaussian(NamedTuple):
-    """The Gaussian of all rows, its temperature, and the answers to rows left out."""
+    """The Gaussian of all rows, its temperature, and its out-of-fold predictions."""
 
     gaussian: ScoreGaussian
     temperature: float
-    left_out: Array  # (rows, classes): log probabilities; only those of judged rows are meant
+    left_out: Array  # (rows, classes): log probabilities; valid only for rows of a fold
 
 
 def choose_gaussian(scores: Array, group: Array, weight: Array, fold: Array, base_logits: Array) -> ChosenGaussian:
-    """The shrinkage and temperature whose answers to rows left out are best.
+    """Choose shrinkage and temperature by the out-of-fold log loss.
 
-    ``base_logits`` (rows, classes) are of the class prior and the labels, from the model without each row's fold.
+    ``base_logits`` (rows, classes) are the out-of-fold logits of class prior and labels.
     """
     classes = base_logits.shape[1]
     total = ScoreSums.of(scores, group, weight, classes)
@@ -107,6 +110,7 @@ def choose_gaussian(scores: Array, group: Array, weight: Array, fold: Array, bas
     records = [total.subtract(ScoreSums.of(scores[r], group[r], weight[r], classes)) for r in judged]
     rows = np.concatenate(judged)
     best: tuple[float, float, tuple[float, float], Array] | None = None
+    # Grid search: the Gaussians depend on the shrinkage only, and the temperature scales their log densities.
     for parts in product(SHARED_PARTS, DIAGONAL_PARTS):
         density = np.zeros(base_logits.shape)
         for r, record in zip(judged, records, strict=True):

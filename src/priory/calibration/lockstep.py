@@ -1,20 +1,20 @@
-"""Logistic regression for every fold and for all rows, solved in lock-step.
+"""Logistic regressions of all folds, fitted together by L-BFGS.
 
-The K models that each leave out one fold, and the one that leaves out nothing, are fitted together: their weights lie
-side by side, and one pass over the rows gives the gradients of all of them and the answers to the rows left out.
+The K models that each leave out one fold, and the model of all rows, have their weights side by side in one matrix: one
+pass over the rows gives the gradients of all models and the out-of-fold logits.
 
     log p(c | x)  =  offset(x)  +  x W  -  log Z,      W ~ N(0, 1 / strength)
 
-Strengths go from strong to weak, until the rows left out are judged worse. Each starts where the last one ended, and
-with what was found about the curvature: a penalty adds to it what is known.
+Strengths go from strong to weak, until the out-of-fold loss rises. Each starts from the last solution, and keeps the
+L-BFGS history: only the penalty's part of the curvature changes, and that part is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,29 +24,31 @@ from priory.core.sparse_rows import SparseRows, compute_log_losses, pad_to_lane
 from priory.core.typing import Array
 
 STEPS_PER_STRENGTH = 8
-HISTORY = 6  # pairs of steps and changes of the gradient that L-BFGS remembers
-CONVERGED = 3e-4  # of the losses, that the next step would save
-TOLERATED_RISE = 1.001  # of the loss on rows left out, before the search for a strength ends
+HISTORY = 6  # steps that L-BFGS keeps
+CONVERGED = 3e-4  # relative decrease of the cost, predicted for the next step, below which it stops
+TOLERATED_RISE = 1.001  # of the out-of-fold loss; above it the search for a strength ends
+
+FitT = TypeVar("FitT")
 
 
 class Solution(NamedTuple):
-    """What was fitted with the best strength."""
+    """The models fitted with the best strength."""
 
-    weights: Array  # (features, models, logits): the last model is that of all rows
+    weights: Array  # (features, models, logits); the last model is fitted to all rows
     logits: Array  # (rows, models, logits)
-    left_out: Array  # (rows, logits): of each row by the model without its fold
-    loss: float  # of the rows left out, per unit of weight
+    left_out: Array  # (rows, logits): out-of-fold
+    loss: float  # the mean out-of-fold log loss
     strength: float
 
     @property
     def answers(self) -> Array:
-        """(rows, classes): log probabilities of each row by the model without its fold."""
+        """(rows, classes): the out-of-fold log probabilities."""
         logits = self.left_out.astype(float)
         return log_normalise(np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits)
 
 
 class Pass(NamedTuple):
-    """One pass over the rows."""
+    """The results of one pass over the rows."""
 
     logits: Array  # (rows, models x logits, padded)
     losses: Array  # (models,)
@@ -55,7 +57,7 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LockstepProblem:
-    """Rows with their classes and folds; rows of a negative fold are never left out."""
+    """Features, classes and folds of the rows; rows with a negative fold are never left out."""
 
     rows: SparseRows
     group: Array  # (rows,)
@@ -67,12 +69,12 @@ class LockstepProblem:
 
     @property
     def n_logits(self) -> int:
-        """Two classes need one logit, that of the second class."""
+        """One for each class; for two classes, only the second."""
         return 1 if self.n_classes == 2 else self.n_classes
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of the weights: features, models, logits."""
+        """The shape of the weights: (features, models, logits)."""
         return self.rows.width, self.n_folds + 1, self.n_logits
 
     @cached_property
@@ -84,17 +86,11 @@ class LockstepProblem:
         return weight.astype(np.float32)
 
     @cached_property
-    def targets(self) -> Array:
-        """(rows, logits): one for the row's own class."""
-        if self.n_logits == 1:
-            return (self.group == 1).astype(np.float32)[:, None]
-        return np.eye(self.n_classes, dtype=np.float32)[self.group]
-
-    @cached_property
     def curvature(self) -> Array:
-        """(features, models x logits, padded): the diagonal of the information if every answer were the base rate."""
-        share = (self.weight @ self.targets) / self.weight.sum()
+        """(features, models x logits, padded): the diagonal of the Fisher information at the base rate."""
+        share = (self.weight @ make_targets(self.group, self.n_logits)) / self.weight.sum()
         spread = np.maximum(share * (1 - share), 1e-3).astype(np.float32)
+        # Σ_rows weight p (1 - p) x², with p the share of the class
         per_row = (self.training_weight[:, :, None] * spread).reshape(len(self.group), -1)
         squared = self.rows.transposed
         if squared.data is not None:
@@ -102,7 +98,7 @@ class LockstepProblem:
         return squared.multiply(pad_columns(per_row))
 
     def evaluate(self, weights: Array) -> Pass:
-        """Losses and gradients of all models at padded weights (features, models x logits)."""
+        """Return losses and gradients of all models at padded weights (features, models x logits)."""
         logits = self.rows.multiply(weights)
         logits += self.offset
         losses, wrong = compute_log_losses(logits, self.group, self.training_weight, self.n_logits)
@@ -110,9 +106,9 @@ class LockstepProblem:
         return Pass(logits, totals, self.rows.transposed.multiply(wrong))
 
     def compute_residuals(self, logits: Array) -> tuple[Array, Array]:
-        """How far answers are from the classes, and the variance of that if they are right: each row by its weight.
+        """Return the weighted residuals p - y, and their variance if p is true.
 
-        Both are (rows, models x logits, padded), as ``logits`` are.
+        Both have the shape of ``logits``: (rows, models x logits, padded).
         """
         wrong = compute_log_losses(logits, self.group, self.training_weight, self.n_logits)[1]
         weight = pad_columns(np.repeat(self.training_weight, self.n_logits, axis=1))
@@ -120,52 +116,78 @@ class LockstepProblem:
         return wrong, size - size * size / np.maximum(weight, 1e-30)
 
     def split_models(self, logits: Array) -> Array:
-        """(rows, models, logits) of padded columns."""
+        """Reshape padded columns to (rows, models, logits)."""
         _, models, n_logits = self.shape
         return logits[:, : models * n_logits].reshape(len(logits), models, n_logits)
 
     def take_left_out(self, logits: Array) -> Array:
-        """(rows, logits): of each row by the model without its fold; by the one of all rows if it has none."""
+        """(rows, logits): from the model without the row's fold, or the model of all rows if it has no fold."""
         model = np.where(self.fold >= 0, self.fold, self.n_folds)
         return np.asarray(self.split_models(logits)[np.arange(len(model)), model])
 
-    def judge(self, logits: Array) -> float:
-        """The mean loss of the rows left out."""
+    def judge(self, left_out: Array) -> float:
+        """Return the mean log loss of out-of-fold logits (rows, logits)."""
         judged = np.flatnonzero(self.fold >= 0)
-        left_out = np.ascontiguousarray(self.take_left_out(logits)[judged], dtype=np.float32)
-        losses = compute_log_losses(left_out, self.group[judged], np.ones((len(judged), 1), np.float32), self.n_logits)[
-            0
-        ]
-        return float(np.average(losses[:, 0], weights=self.weight[judged]))
+        losses = compute_row_losses(left_out[judged], self.group[judged])
+        return float(np.average(losses, weights=self.weight[judged]))
+
+
+def make_targets(group: Array, n_logits: int) -> Array:
+    """(rows, logits): the one-hot class of each row; for two classes, whether it is the second."""
+    return (group[:, None] == np.arange(n_logits) + (n_logits == 1)).astype(np.float32)
+
+
+def compute_row_losses(logits: Array, group: Array) -> Array:
+    """(rows,): the log loss of logits (rows, logits)."""
+    logits, weight = np.ascontiguousarray(logits, dtype=np.float32), np.ones((len(group), 1), np.float32)
+    return compute_log_losses(logits, group, weight, logits.shape[1])[0][:, 0]
 
 
 def pad_columns(table: Array) -> Array:
-    """The table with columns of zeros up to a width that `SparseRows.multiply` takes."""
+    """Append columns of zeros up to a width that `SparseRows.multiply` takes."""
     wide = np.zeros((len(table), pad_to_lane(table.shape[1])), dtype=np.float32)
     wide[:, : table.shape[1]] = table
     return wide
 
 
 def solve_lockstep(problem: LockstepProblem, strengths: Sequence[float], penalty: Array) -> Solution:
-    """Fit all models with each strength in turn, and return those whose answers to rows left out were best.
+    """Fit all models with each strength in turn; return the solution with the smallest out-of-fold loss.
 
-    ``penalty`` (features, models, or one for all of them) multiplies the strength; where it is infinite, weights stay
-    zero. The offset alone is the first candidate.
+    ``penalty`` (features, models or 1) multiplies the strength; where it is infinite, weights stay zero. The offset
+    alone, without weights, is the first candidate.
     """
     search = LockstepSearch(problem, penalty)
-    best = Solution(search.weights, search.now.logits, search.now.logits, problem.judge(search.now.logits), np.inf)
-    for strength in strengths:
-        search.descend(np.float32(strength))
-        loss = problem.judge(search.now.logits)
-        if loss < best.loss:
-            best = Solution(search.weights, search.now.logits, search.now.logits, loss, strength)
-        elif loss > best.loss * TOLERATED_RISE:
+
+    def fit_strengths() -> Iterator[tuple[float, Solution]]:
+        for strength in (np.inf, *strengths):
+            if np.isfinite(strength):
+                search.descend(np.float32(strength))
+            left_out = problem.take_left_out(search.now.logits)
+            loss = problem.judge(left_out)
+            yield loss, Solution(search.weights, problem.split_models(search.now.logits), left_out, loss, strength)
+
+    return take_best(fit_strengths())
+
+
+def take_best(candidates: Iterator[tuple[float, FitT]]) -> FitT:
+    """Return the fit with the smallest out-of-fold loss, from strong to weak penalties until the loss rises.
+
+    Each candidate is a loss and a fit, computed when it is asked for.
+    """
+    best_loss, best = next(candidates)
+    for loss, fit in candidates:
+        if loss < best_loss:
+            best_loss, best = loss, fit
+        elif loss > best_loss * TOLERATED_RISE:
             break
-    return best._replace(logits=problem.split_models(best.logits), left_out=problem.take_left_out(best.logits))
+    return best
 
 
 class LockstepSearch:
-    """L-BFGS for all models at once: each has its own step length, and those that do not improve try a shorter one."""
+    """L-BFGS for all models at once; each model has its own step length, reduced where the cost did not fall.
+
+    All tables are (features, models x logits, padded), like the weights.
+    """
 
     def __init__(self, problem: LockstepProblem, penalty: Array) -> None:
         features, models, n_logits = problem.shape
@@ -175,36 +197,41 @@ class LockstepSearch:
         self.penalty = pad_columns(np.where(np.isfinite(wide), wide, 0.0))
         self.at: Array = np.zeros(self.free.shape, dtype=np.float32)
         self.now = problem.evaluate(self.at)
-        self.history: list[tuple[Array, Array]] = []  # steps, and the changes of the losses' gradient along them
+        self.history: list[tuple[Array, Array]] = []  # steps, and changes of the unpenalised gradient
 
     @property
     def weights(self) -> Array:
-        """(features, models, logits): where the search is."""
+        """(features, models, logits): the current weights."""
         return self.problem.split_models(self.at).copy()
 
     def descend(self, strength: np.float32) -> None:
-        """Some steps towards the optimum of this strength."""
+        """Take up to ``STEPS_PER_STRENGTH`` steps towards the optimum of this strength."""
         _, models, n_logits = self.problem.shape
         width = models * n_logits
+        # the initial inverse Hessian, a diagonal; zero where weights are fixed at zero
         scale = self.free / (self.problem.curvature + strength * self.penalty + 1e-6)
-        length = np.ones(models, dtype=np.float32)
+        length = np.ones(models, dtype=np.float32)  # of the next step of each model
 
         ones = np.ones(len(self.at), dtype=np.float32)
 
         def per_model(table: Array) -> Array:
+            """(models,): the sum over the features and logits of each model."""
             return np.asarray((ones @ table)[:width].reshape(models, n_logits).sum(axis=1))
 
         def per_column(value: Array) -> Array:
+            """(models x logits, padded): the value of each model, repeated for its logits."""
             wide = np.zeros(self.at.shape[1], dtype=np.float32)
             wide[:width] = np.repeat(value, n_logits)
             return wide
 
         def penalised(at: Array, given: Pass) -> tuple[Array, Array]:
+            """The cost of each model (models,) and its gradient, with the penalty."""
             pull = strength * self.penalty * at
             return given.losses + 0.5 * per_model(pull * at), given.gradient + pull
 
         def remember(step: Array, bend: Array) -> tuple[Array, Array, Array]:
-            """A step, the change of the penalised gradient along it, and 1 / (step . change)."""
+            """A step, the change of the penalised gradient along it, and 1 / (step . change) of each model."""
+            # a model without positive curvature along the step gets zero, which leaves the step out
             change = bend + strength * self.penalty * step
             product = per_model(step * change)
             return step, change, np.where(product > 1e-12, 1 / np.maximum(product, 1e-12), 0).astype(np.float32)
@@ -214,22 +241,20 @@ class LockstepSearch:
         for _ in range(STEPS_PER_STRENGTH):
             direction = -multiply_inverse_hessian(gradient, history, scale, per_model, per_column)
             slope = per_model(direction * gradient)
+            # the predicted decrease of all models together
             if -slope.sum() < CONVERGED * cost.sum():
                 break
             trial = self.at + per_column(length) * direction
             then = self.problem.evaluate(trial)
             new_cost, new_gradient = penalised(trial, then)
             good = new_cost <= cost + SUFFICIENT_DECREASE * length * slope
-            if not good.all():  # models that did not improve stay where they are
+            if not good.all():  # keep the old point of the models that did not improve
                 column = per_column(good.astype(np.float32)).astype(bool)
                 trial = np.where(column, trial, self.at)
                 new_gradient = np.where(column, new_gradient, gradient)
                 new_cost = np.where(good, new_cost, cost)
-                then = Pass(
-                    np.where(column, then.logits, self.now.logits),
-                    np.where(good, then.losses, self.now.losses),
-                    np.where(column, then.gradient, self.now.gradient),
-                )
+                then = Pass(*map(np.where, (column, good, column), then, self.now))
+            # the history has the gradients without penalty, so that it is valid for other strengths
             pair = trial - self.at, then.gradient - self.now.gradient
             self.history = [*self.history[1 - HISTORY :], pair]
             history = [*history[1 - HISTORY :], remember(*pair)]

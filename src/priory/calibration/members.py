@@ -1,4 +1,4 @@
-"""The members of a correction: each answers a row from its codes, levels, scores and tokens.
+"""The classifiers (members) of the ensemble that corrects a model.
 
 The base rate; a regression on the codes of columns and the tokens of texts, centred on tempered naive Bayes; the same
 with pairs and triples of columns; a regression on labels and normal scores; and a Gaussian of all numbers.
@@ -6,7 +6,7 @@ with pairs and triples of columns; a regression on labels and normal scores; and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -21,29 +21,44 @@ from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, join_columns
 from priory.core.typing import Array
+from priory.models.cells import Cells
 
-MAX_LOGIT_WEIGHT = 1e6  # far above any fitted weight: sums of weights stay finite
+MAX_LOGIT_WEIGHT = 1e6  # far above any fitted weight; sums of weights stay finite
 NO_PAIRS, NO_TRIPLES = np.zeros((0, 2), dtype=np.int64), np.zeros((0, 3), dtype=np.int64)
 
 
 class CorrectionRows(NamedTuple):
-    """Rows as members see them."""
+    """Rows as the input of members."""
 
     codes: Array  # (rows, columns)
-    levels: Array  # (rows, columns): as pairs see them
-    triple_levels: Array  # (rows, columns): coarser, as triples see them
+    levels: Array  # (rows, columns): coarse codes, for pairs
+    triple_levels: Array  # (rows, columns): coarser codes, for triples
     scores: Array  # (rows, columns of numbers): normal scores
     text_logits: Array  # (rows, classes): the tempered evidence of texts
     tokens: Callable[[], list[SparseRows]]  # the tokens of texts, as sparse rows
 
 
+def encode_rows(
+    encoding: TableEncoding,
+    cells: Sequence[Cells],
+    with_scores: bool,
+    text_logits: Array,
+    tokens: Callable[[], list[SparseRows]],
+) -> CorrectionRows:
+    """Encode cells as the input of members, with normal scores if a member needs them."""
+    codes = encoding.encode(cells)
+    scores = encoding.normal_scores(cells) if with_scores else np.zeros((len(codes), 0))
+    levels, coarse = (encoding.encode_levels(codes, n) for n in (N_LEVELS, N_TRIPLE_LEVELS))
+    return CorrectionRows(codes, levels, coarse, scores, text_logits, tokens)
+
+
 def make_constant(rows: int) -> SparseRows:
-    """(rows, 1): a one for every row."""
+    """(rows, 1): the constant feature of the intercept."""
     return SparseRows(np.arange(rows + 1, dtype=np.int64), np.zeros(rows, np.int32), None, 1)
 
 
 def make_features(rows: CorrectionRows, starts: Array, pairs: Array, triples: Array, with_tokens: bool) -> SparseRows:
-    """(rows, features): a one for every row, codes of columns, tokens of texts, cells of pairs and of triples."""
+    """(rows, features): the constant, codes of columns, tokens of texts, cells of pairs and of triples."""
     parts = [make_constant(len(rows.codes)), make_one_hot(rows.codes, starts)]
     if with_tokens:
         parts += rows.tokens()
@@ -57,7 +72,7 @@ def make_features(rows: CorrectionRows, starts: Array, pairs: Array, triples: Ar
 @register_record("BaseRate", axes={"log_share": "c"})
 @dataclass(frozen=True, eq=False)
 class BaseRateMember:
-    """The share of each class, whatever the row."""
+    """The share of each class, equal for all rows."""
 
     log_share: Array  # (classes,)
 
@@ -73,12 +88,12 @@ class BaseRateMember:
 )
 @dataclass(frozen=True, eq=False)
 class LinearMember:
-    """A regression on codes, tokens if there are any, and pairs and triples of columns."""
+    """A logistic regression on codes, optional tokens, and pairs and triples of columns."""
 
     weights: Array  # (features, classes)
     pairs: Array  # (pairs, 2): columns
     with_tokens: bool
-    is_refined: bool  # beyond its centre, tempered naive Bayes
+    is_refined: bool  # False if its weights are only the tempered naive Bayes it is centred on
     triples: Array = field(default_factory=NO_TRIPLES.copy)  # (triples, 3): columns
 
     def find_fault(self) -> str | None:
@@ -98,16 +113,16 @@ class LinearMember:
 
     @cached_property
     def _lanes(self) -> Array:
-        """The weights as products read them, laid out once instead of for each answer."""
+        """The weights padded for sparse products, computed once."""
         return pad_columns(self.weights)
 
 
 @register_record("SlopeMember", axes={"weights": "vc", "slopes": "dc"})
 @dataclass(frozen=True, eq=False)
 class SlopeMember:
-    """A regression on labels and on the normal scores of numbers, centred on nothing."""
+    """A logistic regression on labels and on the normal scores of numbers, centred on zero."""
 
-    weights: Array  # (1 + codes, classes): of every row, and of each label
+    weights: Array  # (1 + codes, classes): the intercept, and the weight of each label
     slopes: Array  # (numbers, classes)
 
     def find_fault(self) -> str | None:
@@ -115,6 +130,7 @@ class SlopeMember:
         return "a weight is too large" if largest > MAX_LOGIT_WEIGHT else None
 
     def log_probabilities(self, rows: CorrectionRows, encoding: TableEncoding) -> Array:
+        # (rows, classes): the intercept and the weights of the row's labels
         labels = self.weights[0] + look_up_codes(self.weights[1:].T, rows.codes, encoding.starts)
         return log_normalise(labels + rows.scores @ self.slopes + rows.text_logits)
 
@@ -122,11 +138,11 @@ class SlopeMember:
 @register_record("GaussianMember", axes={"labels": "cv"})
 @dataclass(frozen=True, eq=False)
 class GaussianMember:
-    """A Gaussian of all numbers, the class prior, and the tempered evidence of labels."""
+    """The Gaussian of all numbers, with the class prior and the tempered evidence of labels."""
 
     gaussian: ScoreGaussian
     temperature: float
-    labels: Array  # (classes, 1 + codes): the class prior, and the evidence of each code
+    labels: Array  # (classes, 1 + codes): the log prior, and the evidence of each code
 
     def find_fault(self) -> str | None:
         if len(self.labels) != len(self.gaussian.constants):
@@ -144,6 +160,6 @@ Member = BaseRateMember | LinearMember | SlopeMember | GaussianMember
 
 
 def look_up_codes(table: Array, codes: Array, starts: Array) -> Array:
-    """(rows, classes): the sums over the columns of ``table`` (classes, all codes); code -1 adds nothing."""
+    """(rows, classes): the entries of ``table`` (classes, all codes) at a row's codes, summed; -1 adds nothing."""
     dense = pad_columns(table.T)
     return np.asarray(make_one_hot(codes, starts).multiply(dense)[:, : len(table)], dtype=float)

@@ -1,9 +1,9 @@
-"""The pool: members answer together, and the base rate keeps what they have not earned.
+"""Geometric pooling of the members, with the base rate as a fallback.
 
     p(c | x)  =  share  Π_m p_m(c | x)^exponent_m / Z  +  (1 - share) p(c),      Σ_m exponent_m = 1
 
-A geometric mean lets a member that is sure of itself decide, and never makes the pool surer than its members. Exponents
-and share are fitted to answers to rows left out.
+In a geometric mean, a confident member dominates, and the pool is never more confident than its members. Exponents and
+share are fitted to out-of-fold predictions.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from priory.core.logspace import log_normalise, log_sum_exp, normalise
 from priory.core.registration import register_record
 from priory.core.typing import Array
 
-EXPONENT_PRECISION = 0.1  # of the logarithms of exponents about equal ones
-MIN_EXPONENT = 1e-3  # members with less are left out
+EXPONENT_PRECISION = 0.1  # of the Gaussian prior of the log exponents
+MIN_EXPONENT = 1e-3  # members with less are dropped
 MAX_EXPONENT_STEPS, TOLERANCE = 200, 1e-9
 MAX_SHARE_STEPS = 200
-PRIOR_ROWS = 0.1  # what the base rate and the others start with
-NATS_TO_BELIEVE = 5.0  # a gain over the base rate that leaves little room for chance
+PRIOR_ROWS = 0.1  # pseudo-counts of the pool and of the base rate
+NATS_TO_BELIEVE = 5.0  # a gain over the base rate that is hardly due to chance
 
 
 @register_record("MemberPool", axes={"exponents": "b"})
 @dataclass(frozen=True, eq=False)
 class MemberPool:
-    """How much each member counts; the base rate comes before them."""
+    """The exponent of each member (except the base rate, the first one), and their share against the base rate."""
 
     exponents: Array  # (members,)
-    share: float  # of the members together; the rest is that of the base rate
+    share: float  # of the pooled members; the base rate has the rest
 
     def find_fault(self) -> str | None:
         if not ((self.exponents >= 0).all() and np.isclose(self.exponents.sum(), 1.0)):
@@ -40,7 +40,7 @@ class MemberPool:
         return None if 0 <= self.share <= 1 else "its share is not from 0 to 1"
 
     def mix_answers(self, answers: Sequence[Array]) -> Array:
-        """(rows, classes): the log probabilities of all together, from those of the base rate and of each member."""
+        """(rows, classes): the mixed log probabilities, given the base rate's and each member's."""
         base, *others = answers
         pooled = pool_answers(np.stack(others), self.exponents)
         with np.errstate(divide="ignore"):
@@ -54,11 +54,7 @@ def pool_answers(answers: Array, exponents: Array) -> Array:
 
 
 def fit_pool(answers: Sequence[Array], group: Array, weight: Array) -> MemberPool:
-    """The most probable pool, from log probabilities (rows, classes) of the base rate and of each member.
-
-    As long as the members together have not gained some nats over the base rate, the rows may be noise: the base rate
-    keeps that part of them.
-    """
+    """Fit the pool to the log probabilities (rows, classes) of the base rate and of each member."""
     rows, others = np.arange(len(group)), np.stack(answers[1:])
     exponents = _fit_exponents(others, group, weight)
     exponents = np.where(exponents < MIN_EXPONENT, 0.0, exponents)
@@ -68,12 +64,13 @@ def fit_pool(answers: Sequence[Array], group: Array, weight: Array) -> MemberPoo
 
 
 def _fit_exponents(answers: Array, group: Array, weight: Array) -> Array:
-    """(members,): the exponents whose pool gives the rows' own classes the highest probability."""
+    """(members,): the MAP exponents, with a Gaussian prior of their logs."""
     rows = np.arange(len(group))
 
     def cost(log_exponents: Array) -> tuple[float, Array]:
         exponents = normalise(log_exponents)
         pooled = pool_answers(answers, exponents)
+        # wrong (rows, classes) is p - y; slope (members,) is the gradient with respect to the exponents
         wrong = np.exp(pooled)
         wrong[rows, group] -= 1
         slope = np.einsum("nc,mnc->m", wrong * weight[:, None], answers)
@@ -84,12 +81,17 @@ def _fit_exponents(answers: Array, group: Array, weight: Array) -> Array:
 
 
 def fit_share(pooled: Array, base: Array, weight: Array) -> float:
-    """The share of the pool by expectation maximisation, from log probabilities of the rows' own classes."""
+    """Fit the share of the pool by expectation maximisation, from the log probabilities of the true classes.
+
+    While the pool has gained only a few nats over the base rate, the rows may be noise: the base rate then gets
+    pseudo-counts for up to all of the rows.
+    """
     gain = np.exp(np.clip(pooled - base, -700, 700))
     base_rows = PRIOR_ROWS
-    for _ in range(2):  # with the rows that may be noise once it is known how many they are
+    for _ in range(2):  # the second time with pseudo-counts for the rows that may be noise
         share = 0.5
         for _ in range(MAX_SHARE_STEPS):
+            # E step: the expected number of rows that the pool explains; M step: the new share
             own = float(weight @ (share * gain / (share * gain + 1 - share)))
             new = (own + PRIOR_ROWS) / (weight.sum() + base_rows + PRIOR_ROWS)
             done, share = abs(new - share) < 1e-5, new

@@ -1,4 +1,4 @@
-"""Smooth costs of many variables, made small by L-BFGS: the last steps tell how the slope changes along them."""
+"""Bounded minimisation by projected L-BFGS."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from priory.core.typing import Array
 
-MAX_KNOWN_STEPS = 8  # steps that are remembered
-SUFFICIENT_DECREASE = 1e-4  # of what the slope promises
+MAX_KNOWN_STEPS = 8  # steps that L-BFGS keeps
+SUFFICIENT_DECREASE = 1e-4  # Armijo condition: share of the decrease that the gradient predicts
 MAX_HALVINGS = 30
 
-CostFunction = Callable[[Array], tuple[float, Array]]  # the cost of variables, and its slope
+CostFunction = Callable[[Array], tuple[float, Array]]  # returns the cost and its gradient
 
 
 def minimise_cost(
@@ -23,9 +23,9 @@ def minimise_cost(
     lower: Array | float = -np.inf,
     upper: Array | float = np.inf,
 ) -> Array:
-    """Variables between bounds whose cost is smallest; the search ends when a step saves less than the tolerance.
+    """Minimise a smooth cost between bounds; stop when a step decreases it by less than the tolerance.
 
-    The tolerance is a part of the cost, or of one if the cost is less.
+    The tolerance is relative to the cost, or to one if the cost is smaller.
 
     >>> minimise_cost(lambda x: (x @ x - 2 * x.sum(), 2 * x - 2), np.zeros(2), 1e-9, 20, upper=np.array([9, 0.5]))
     array([1. , 0.5])
@@ -34,7 +34,8 @@ def minimise_cost(
     value, slope = cost(at)
     history: list[tuple[Array, Array]] = []
     for _ in range(max_steps):
-        free = ~(((at <= lower) & (slope > 0)) | ((at >= upper) & (slope < 0)))  # not held by a bound
+        # L-BFGS in the space of the variables that no bound holds, then a line search with projected steps
+        free = ~(((at <= lower) & (slope > 0)) | ((at >= upper) & (slope < 0)))
         direction = -_find_newton_step(free * slope, [(free * step, free * change) for step, change in history])
         for halvings in range(MAX_HALVINGS):
             trial = np.clip(at + 0.5**halvings * direction, lower, upper)
@@ -52,10 +53,11 @@ def minimise_cost(
 
 
 def _find_newton_step(slope: Array, history: Sequence[tuple[Array, Array]]) -> Array:
-    """The slope times about the inverse of the second derivative; before any step, a vector no longer than one."""
+    """Return the L-BFGS approximation of inverse Hessian times slope; without history, a vector of norm at most one."""
     known = [(step, change, 1 / (step @ change)) for step, change in history if step @ change > 0]
     if not known:
         return slope / max(1.0, float(np.linalg.norm(slope)))
+    # the usual initial scale, step . change / change . change of the last step
     _, change, inverse = known[-1]
     return multiply_inverse_hessian(slope, known, 1 / (inverse * change @ change), np.sum, np.asarray)
 
@@ -67,10 +69,11 @@ def multiply_inverse_hessian(
     per_model: Callable[[Array], Array],
     per_column: Callable[[Array], Array],
 ) -> Array:
-    """The L-BFGS direction of each model: two loops over its history, about a diagonal.
+    """Return inverse Hessian times gradient of each model, by the two-loop recursion of L-BFGS.
 
-    ``history`` has steps, changes of the gradient along them, and one divided by their product for each model.
-    ``per_model`` adds up what belongs to each model, and ``per_column`` repeats what each model has.
+    ``history`` has steps, changes of the gradient, and 1 / (step . change) of each model; ``scale`` is the initial
+    inverse Hessian, a diagonal. ``per_model`` sums over the variables of each model, and ``per_column`` repeats the
+    value of each model for its variables. The models are independent problems.
     """
     q, along = gradient, []
     for step, change, inverse in reversed(history):

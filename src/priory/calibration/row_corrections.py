@@ -1,6 +1,6 @@
-"""Corrections of one row at a time: the same answers as `Corrections`, without tables of one row.
+"""Corrections of single rows: the same predictions as `Corrections`, without the overhead of NumPy tables.
 
-What a row needs of the corrections is looked up in lists and dictionaries that are made once.
+Codes, levels and weights are looked up in lists and dictionaries that are made once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from priory.models.open_model import RowEvidence
 
 
 class RowCodes:
-    """The codes of one column, for single cells."""
+    """The codes of one column, as lists and dictionaries for single cells."""
 
     def __init__(self, codes: ColumnCodes) -> None:
         self.missing = codes.n_codes - 1
@@ -40,7 +40,7 @@ class RowCodes:
         self.knots, self.scores = codes.knots.tolist(), codes.scores.tolist()
 
     def encode(self, cell: Any) -> int:
-        """The code of a cell, as `ColumnCodes.encode_column` has it; None and NaN are missing."""
+        """Return the code of a cell, like `ColumnCodes.encode_column`; None and NaN are missing."""
         if cell is None or cell != cell:
             return self.missing
         if not self.is_number:
@@ -48,7 +48,7 @@ class RowCodes:
         return bisect_right(self.edges, round_number_to_bits(cell, VALUE_BITS))
 
     def normal_score(self, cell: float) -> float:
-        """A number as a quantile of a standard normal distribution; a missing one is in the middle."""
+        """Return a number as a quantile of the standard normal distribution; 0 if missing."""
         knots, scores = self.knots, self.scores
         if len(knots) < 2 or cell != cell:
             return 0.0
@@ -60,7 +60,7 @@ class RowCodes:
 
 
 class RowMember:
-    """A regression laid out for single rows: the weights of tokens, pairs and triples, and where each begin."""
+    """A regression for single rows: contiguous weights, and the offsets of tokens, pairs and triples."""
 
     def __init__(self, member: LinearMember, start: int, n_tokens: Sequence[int]) -> None:
         self.weights = np.ascontiguousarray(member.weights, dtype=float)
@@ -70,8 +70,9 @@ class RowMember:
         self.triple_start = self.pair_start + len(member.pairs) * N_LEVELS**2
 
     def add_tokens_and_sets(self, tokens: Sequence[Array], levels: Array, triple_levels: Array, logits: Array) -> None:
-        """Add what the tokens of texts, and the cells of pairs and triples of columns, say to logits (classes,)."""
+        """Add the weights of tokens, and of the cells of pairs and triples, to logits (classes,)."""
         for start, chosen in zip(self.text_starts, tokens, strict=False):
+            # token features are binary, in rows of norm one
             kernel.add_weights(self.weights, chosen, start, 1 / sqrt(max(len(chosen), 1)), logits)
         if len(self.pairs):
             kernel.add_cells(self.weights, levels, self.pairs, N_LEVELS, self.pair_start, logits)
@@ -80,7 +81,7 @@ class RowMember:
 
 
 class RowCorrections:
-    """Corrections, laid out for single rows."""
+    """Corrections with their weights laid out for single rows."""
 
     def __init__(self, corrections: Corrections) -> None:
         self.corrections = corrections
@@ -88,7 +89,7 @@ class RowCorrections:
         self.starts = (1 + corrections.encoding.starts[:-1]).tolist()
         self.n_codes = corrections.encoding.n_codes
         if corrections.members:
-            # (1 + codes, members x classes)
+            # (1 + codes, members x classes): one lookup of a code gives the weights of all members
             self.code_weights = np.hstack([self._weigh_codes(member) for member in corrections.members])
             self.scored = [
                 (m, member)
@@ -104,7 +105,7 @@ class RowCorrections:
             self.reads_triples = any(len(member.triples) for _, member in self.linear)
 
     def _weigh_codes(self, member: Member) -> Array:
-        """(1 + codes, classes): what a member adds for every row, and for each code."""
+        """(1 + codes, classes): the intercept of a member, and its weight of each code."""
         match member:
             case BaseRateMember():
                 return np.concatenate([member.log_share[None], np.zeros((self.n_codes, len(member.log_share)))])
@@ -114,14 +115,14 @@ class RowCorrections:
                 return member.labels.T
 
     def update_tempering(self, tempering: Tempering) -> None:
-        """Use another tempering."""
+        """Replace the tempering."""
         self.corrections = replace(self.corrections, tempering=tempering)
 
     def log_probabilities(self, cells: Sequence[Any], evidence: RowEvidence | None, tokens: Sequence[Array]) -> Array:
-        """(classes,): log p(c | x), given the cells that have codes, column by column.
+        """(classes,): log p(c | x), given the cells of the columns that have codes.
 
-        ``evidence`` is what the class prior and the texts say, needed where there are texts; ``tokens`` are the numbers
-        of the tokens of each text that corrections give a weight to.
+        ``evidence`` has the log likelihoods of the class prior and the texts; it is needed if there are texts.
+        ``tokens`` are the feature indices of each text.
         """
         tempering, pool = self.corrections.tempering, self.corrections.pool
         if pool is None:
@@ -140,12 +141,12 @@ class RowCorrections:
             for m, scored in self.scored:
                 logits[m] += _score_numbers(scored, scores)
         if evidence is not None:
-            logits[1:] += weigh_evidence(tempering, evidence.take_texts())  # the base rate reads no texts
+            logits[1:] += weigh_evidence(tempering, evidence.take_texts())  # all members but the base rate
         kernel.mix_members(logits, pool.exponents, pool.share, answer := np.empty(logits.shape[1]))
         return answer
 
     def _find_levels(self, codes: list[int]) -> tuple[Array, Array]:
-        """(columns,) each: the levels of a row's cells in pairs and in triples of columns, where they are read."""
+        """(columns,) each: the levels of a row's cells for pairs and for triples; empty if not used."""
         pairs = [column.levels[code] for column, code in zip(self.columns, codes, strict=True) if self.reads_pairs]
         triples = [
             column.triple_levels[code] for column, code in zip(self.columns, codes, strict=True) if self.reads_triples
@@ -153,22 +154,23 @@ class RowCorrections:
         return np.array(pairs, dtype=np.int64), np.array(triples, dtype=np.int64)
 
     def _find_normal_scores(self, cells: Sequence[Any]) -> Array:
-        """(numbers,): the numbers of a row as normal scores."""
+        """(numbers,): the normal scores of a row."""
         numbers = ((column, cell) for column, cell in zip(self.columns, cells, strict=True) if column.is_number)
         return np.array([column.normal_score(cell) for column, cell in numbers])
 
 
 def _score_numbers(member: GaussianMember | SlopeMember, scores: Array) -> Array:
-    """(classes,): what the numbers of a row, as normal scores, say together."""
+    """(classes,): the logits of a row's normal scores (numbers,)."""
     if isinstance(member, SlopeMember):
         return np.asarray(scores @ member.slopes)
     gaussian = member.gaussian
+    # (classes, numbers): the whitened distance from each mean
     away = (gaussian.roots @ (scores - gaussian.means)[:, :, None])[:, :, 0]
     return np.asarray(member.temperature * (gaussian.constants - 0.5 * (away * away).sum(axis=1)))
 
 
 def weigh_evidence(tempering: Tempering, evidence: RowEvidence) -> Array:
-    """(classes,): the evidence of each part by its weight."""
+    """(classes,): the sum of the weighted log likelihoods of the parts."""
     logits = np.zeros(len(evidence.values))
     kernel.weigh_parts(
         evidence.values,
@@ -183,11 +185,11 @@ def weigh_evidence(tempering: Tempering, evidence: RowEvidence) -> Array:
 
 
 def step_tempering(tempering: Tempering, evidence: RowEvidence, group: int, count: float = 1.0) -> Tempering:
-    """The tempering after one more row, judged by a model that has not learned it: one damped Fisher step.
+    """Return the tempering after one more row, by one damped Fisher scoring step.
 
-    What a row says about the weights and exponents is added to the precision of the belief, and the step is the slope
-    of the row's log loss divided by it: the more rows a belief rests on, the less one of them moves it. The row occurs
-    ``count`` times.
+    ``evidence`` comes from a model that has not learned the row. The row's Fisher information about weights and
+    exponents is added to the precision, and the step is the gradient of its log loss divided by the precision: the more
+    rows were learned, the smaller the step. The row occurs ``count`` times.
     """
     stepped = Tempering(tempering.weights.copy(), tempering.exponents.copy(), tempering.precision.copy())
     kernel.step_parts(

@@ -1,7 +1,7 @@
-"""The smoothing with the smallest leave-one-out log loss.
+"""Choose the smoothing by the leave-one-out log loss.
 
-It is chosen once, from rows, in ``fit``, and is then declared like any other parameter. Smoothing chosen by evidence,
-in contrast, is a function of the record and changes with it.
+``fit`` chooses it once, and then it is fixed like a declared parameter. Smoothing chosen by evidence, in contrast, is a
+function of the statistics and changes with them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SMOOTHING_STRENGTHS = 4.0 ** np.arange(-6, 4)
 
 
 def choose_smoothing(predict_left_out: Callable[[float], Array], group: Array) -> float:
-    """The smoothing of the smallest log loss; ``predict_left_out(alpha)`` is log p(c | row) of rows left out.
+    """Return the smoothing with the smallest log loss; ``predict_left_out(alpha)`` is (rows, classes) log p(c | x).
 
     >>> choose_smoothing(lambda a: -np.abs(np.log([[a, 4.0]])), np.array([0]))
     1.0

@@ -1,8 +1,8 @@
-"""Cells as codes: what corrections of columns are fitted to. Codes depend on the cells alone, never on the classes.
+"""Encode the cells of columns as integer codes, independent of the classes.
 
-A column of numbers is cut into bins of about equal weight, and a value that fills a bin of its own gets one. A label
-is its rank among the most frequent labels that at least two rows hold. The last code of a column means missing. A
-label that is not among the codes has none (-1): it says nothing.
+Numbers are binned into bins of about equal weight; a frequent value gets a bin of its own. The code of a label is its
+rank among the most frequent labels that occur in at least two rows. The last code of a column means missing. Other
+labels have code -1 and are ignored.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from priory.families.histogram import Histogram
 from priory.families.value_counts import take_shown_values
 from priory.models.cells import Cells, LabelCells, NumberCells
 
-VALUE_BITS = Histogram().bits  # numbers are rounded as a histogram counts them
+VALUE_BITS = Histogram().bits  # numbers are rounded as in histograms
 MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 255
 MANY_ROWS = 5000
 MAX_LABELS = 31
-MAX_SCORE = 1e70  # far beyond any normal score, and what is computed from them; squares of products are finite
-MISSING_LEVEL = 8  # of a column in a pair: the levels before it are of values
+MAX_SCORE = 1e70  # far above normal scores and their statistics; squares of products are finite
+MISSING_LEVEL = 8  # of a column in a pair; values have the levels below it
 N_LEVELS = MISSING_LEVEL + 1
-N_TRIPLE_LEVELS = 6  # of a column among three, that of missing cells included
+N_TRIPLE_LEVELS = 6  # of a column in a triple, including the level of missing cells
 MAX_KNOTS = 65  # of the map to normal scores
 
 
 class CountedModel(Protocol):
-    """A model that has counted the values of columns."""
+    """Interface of a model that counts the values of columns."""
 
     def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
-        """The distinct values, and counts (classes, values); None where the model has not counted values."""
+        """Return the distinct values and counts (classes, values), or None if the model does not count them."""
 
 
 @register_record(
@@ -53,10 +53,10 @@ class ColumnCodes:
 
     edges_or_labels: Array
     is_number: bool
-    levels: Array  # (codes,): the coarse level of each code but the last, which means missing
-    blends: Array  # (codes,): whether a bin has something in common with the next one
-    knots: Array  # (knots,): values, and
-    scores: Array  # (knots,): the normal scores of these values; none for labels
+    levels: Array  # (codes - 1,): the coarse level of each code except the last, which means missing
+    blends: Array  # (codes - 1,): whether the counts of a bin are smoothed with the next one
+    knots: Array  # (knots,): values of the map to normal scores; empty for labels
+    scores: Array  # (knots,): the normal scores of these values
 
     def find_fault(self) -> str | None:
         if self.edges_or_labels.ndim != 1 or len(self.edges_or_labels) + self.is_number != len(self.levels):
@@ -73,11 +73,11 @@ class ColumnCodes:
 
     @property
     def n_codes(self) -> int:
-        """The number of codes, that of a missing cell included."""
+        """The number of codes, including the one of missing cells."""
         return len(self.levels) + 1
 
     def coarsen_levels(self, wanted: int) -> Array:
-        """(codes,): the level of each code but the last, where there are at most so many levels."""
+        """(codes - 1,): map codes (except the last) to at most ``wanted`` levels."""
         found = int(self.levels.max(initial=-1)) + 1
         if found <= wanted:
             return self.levels
@@ -85,7 +85,7 @@ class ColumnCodes:
 
     @classmethod
     def from_labels(cls, labels: Array, counts: Array) -> ColumnCodes:
-        """The most frequent labels, each held by at least two rows."""
+        """Encode the most frequent labels that occur in at least two rows."""
         wanted = MAX_LABELS if counts.sum() <= MANY_ROWS else MAX_CODES_OF_MANY_ROWS
         ranked = np.argsort(-counts, kind="stable")[:wanted]  # ties in the order of the labels
         ranked = ranked[counts[ranked] >= 2]
@@ -94,7 +94,7 @@ class ColumnCodes:
 
     @classmethod
     def from_numbers(cls, values: Array, counts: Array) -> ColumnCodes:
-        """Bins of about equal weight of sorted values."""
+        """Bin sorted distinct values with their counts into bins of about equal weight."""
         rows = counts.sum()
         few = rows <= MANY_ROWS
         wanted = min(3 + np.sqrt(rows) / 2, MAX_CODES) if few else min(np.sqrt(rows), MAX_CODES_OF_MANY_ROWS)
@@ -104,17 +104,18 @@ class ColumnCodes:
         n_bins = len(edges) + 1
         by_bin = np.bincount(bins, counts, minlength=n_bins) if len(values) else np.zeros(n_bins)
         levels = assign_bins(by_bin, MISSING_LEVEL)
+        # normal scores: the quantiles of the mid-ranks at evenly spaced values
         middle = np.cumsum(counts) - counts / 2
         knots = np.unique(np.linspace(0, len(values) - 1, MAX_KNOTS).astype(int)) if len(values) else np.zeros(0, int)
         shares = np.clip(middle[knots] / max(rows, 1), 0.5 / (rows + 1), 1 - 0.5 / (rows + 1))
         scores = find_normal_quantiles(shares)
-        # a value that fills a bin of its own, among many others, is not like its neighbours
+        # a frequent value with a bin of its own, among many values, is not smoothed with its neighbours
         spike = (np.bincount(bins, minlength=n_bins) == 1) & (len(values) > 2 * n_bins)
         blends = np.append(~(spike[:-1] | spike[1:]), False)
         return cls(edges, True, levels, blends, values[knots], scores)
 
     def encode_values(self, values: Array) -> Array:
-        """The code of each value: a label, or a number that was rounded."""
+        """Return the code of each value: labels, or rounded numbers."""
         if self.is_number:
             return np.searchsorted(self.edges_or_labels, values, side="right")
         code = {value: k for k, value in enumerate(self.edges_or_labels.tolist())}
@@ -125,21 +126,21 @@ class ColumnCodes:
         missing = self.n_codes - 1
         if isinstance(cells, LabelCells):
             own, values = take_shown_values(cells.data.codes[:, j], cells.data.values[j])
-            codes = np.append(self.encode_values(values), missing)  # where -1, a missing cell, points
+            codes = np.append(self.encode_values(values), missing)  # index -1 is a missing cell
             return np.asarray(codes[own], dtype=np.int64)
         assert isinstance(cells, NumberCells)
         x = np.asarray(cells.data[:, j], dtype=float)
         return np.where(np.isnan(x), missing, self.encode_values(round_to_bits(x, VALUE_BITS)))
 
     def normal_scores(self, x: Array) -> Array:
-        """Numbers as quantiles of a standard normal distribution; a missing one is in the middle."""
+        """Return numbers as quantiles of the standard normal distribution; 0 if missing."""
         if len(self.knots) < 2:
             return np.zeros(len(x))
         return np.where(np.isnan(x), 0.0, np.interp(x, self.knots, self.scores))
 
 
 def assign_bins(counts: Array, bins: int) -> Array:
-    """The bin of each of some sorted values with these counts: each bin is filled to its share of what is left.
+    """Return the bin of each sorted value, given counts; a bin is filled to its share of the remaining weight.
 
     >>> assign_bins(np.array([1.0, 1, 1, 9, 1, 1]), 3).tolist()
     [0, 0, 0, 1, 2, 2]
@@ -147,6 +148,7 @@ def assign_bins(counts: Array, bins: int) -> Array:
     found, current, filled, left = np.zeros(len(counts), dtype=np.int64), 0, 0.0, float(counts.sum())
     share = left / max(bins, 1)
     for v, count in enumerate(counts.tolist()):
+        # closed if the value fits better into the next bin, or fills a bin by itself
         full = filled > 0 and (filled + count / 2 > share or count >= share)
         if full and current < bins - 1:
             left -= filled
@@ -160,13 +162,13 @@ def assign_bins(counts: Array, bins: int) -> Array:
 @register_record("TableCodes")
 @dataclass(frozen=True, eq=False)
 class TableEncoding:
-    """The codes of every column of every block that is not text."""
+    """The codes of all columns, block by block; a text has none."""
 
     blocks: tuple[tuple[ColumnCodes, ...], ...]
 
     @classmethod
     def of(cls, cells: Sequence[Cells], weight: Array, model: CountedModel | None = None) -> TableEncoding:
-        """The codes that rows ask for; given a model that has learned more rows, those that its counts ask for."""
+        """Fit codes to the rows, or to the value counts of a model that has learned more rows."""
         return cls(
             tuple(
                 tuple(
@@ -184,7 +186,7 @@ class TableEncoding:
 
     @cached_property
     def starts(self) -> Array:
-        """(columns + 1,): where the codes of each column start on an axis of all codes, and its length."""
+        """(columns + 1,): the offset of each column's codes among all codes, and the number of all codes."""
         return np.concatenate([[0], np.cumsum([column.n_codes for column in self.columns])]).astype(np.int64)
 
     @property
@@ -193,7 +195,7 @@ class TableEncoding:
         return int(self.starts[-1])
 
     def encode(self, cells: Sequence[Cells]) -> Array:
-        """(rows, columns): the code of each cell, -1 for a label that has none."""
+        """(rows, columns): the code of each cell, -1 for an unknown label."""
         columns = [
             column.encode_column(x, j)
             for block, x in zip(self.blocks, cells, strict=True)
@@ -202,7 +204,7 @@ class TableEncoding:
         return np.stack(columns, axis=1) if columns else np.zeros((len(cells[0]), 0), dtype=np.int64)
 
     def normal_scores(self, cells: Sequence[Cells]) -> Array:
-        """(rows, columns of numbers): the numbers as normal scores."""
+        """(rows, columns of numbers): the normal scores."""
         numbers = [
             column.normal_scores(np.asarray(x.data[:, j], dtype=float))
             for block, x in zip(self.blocks, cells, strict=True)
@@ -212,7 +214,7 @@ class TableEncoding:
         return np.stack(numbers, axis=1) if numbers else np.zeros((len(cells[0]), 0))
 
     def encode_levels(self, codes: Array, n_levels: int) -> Array:
-        """(rows, columns): the coarse level of each code, -1 for a label that has none; the last level is missing."""
+        """(rows, columns): the coarse level of each code, -1 for an unknown label; the last level means missing."""
         levels = np.full(codes.shape, -1, dtype=np.int32)
         for j, column in enumerate(self.columns):
             levels[:, j] = np.append(column.coarsen_levels(n_levels - 1), [n_levels - 1, -1])[codes[:, j]]
@@ -220,7 +222,7 @@ class TableEncoding:
 
 
 def make_one_hot(codes: Array, starts: Array) -> SparseRows:
-    """(rows, all codes): a one for the code of each column; nothing for code -1."""
+    """(rows, all codes): the one-hot codes of each column; none for code -1."""
     known = codes >= 0
     ends = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int64)
     indices = (codes + starts[:-1])[known].astype(np.int32)
@@ -228,7 +230,7 @@ def make_one_hot(codes: Array, starts: Array) -> SparseRows:
 
 
 def _columns(cells: Cells) -> range:
-    """The columns that have codes; texts are read by their tokens."""
+    """Return the columns that have codes; texts have tokens instead."""
     match cells:
         case NumberCells(data):
             return range(data.shape[1])
@@ -238,7 +240,7 @@ def _columns(cells: Cells) -> range:
 
 
 def _fit_column_codes(cells: Cells, j: int, weight: Array, counted: tuple[Array, Array] | None) -> ColumnCodes:
-    """The codes of one column, by what a model has counted (values, counts of each class) or by its cells."""
+    """Fit the codes of one column to counted values (values, counts (classes, values)), or else to its cells."""
     if isinstance(cells, LabelCells):
         if counted is not None:
             return ColumnCodes.from_labels(counted[0], counted[1].sum(axis=0))

@@ -1,4 +1,4 @@
-"""Tempered naive Bayes as the centre of all regressions: what is known about rows, and the model of each fold."""
+"""Tempered naive Bayes of every fold, on which the regressions are centred."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from priory.calibration.tempering import Tempering, fit_tempering
 from priory.core.typing import Array
 from priory.models.evidence_terms import EvidenceTerms
 
-MAX_ROWS_TO_TEMPER = 2500  # a few dozen weights need no more
+MAX_ROWS_TO_TEMPER = 2500  # enough for a few dozen weights
 
 
 @dataclass(frozen=True, eq=False)
 class FitRows:
-    """The rows that corrections are fitted to."""
+    """The rows that corrections are fitted to, with codes, counts, folds and the evidence of texts."""
 
     rows: CorrectionRows
     counts: CodeCounts
     group: Array  # (rows,)
     weight: Array  # (rows,)
     fold: Array  # (rows,)
-    judged: Array  # (folds judged,): the folds that members leave out
-    texts: list[EvidenceTerms]  # for each judged fold and for all rows: what texts say without it and without the row
-    column_parts: Array  # (columns,): the part of the model that each column is
+    judged: Array  # (validation folds,): the folds that are left out in turn
+    texts: list[EvidenceTerms]  # evidence of texts without each validation fold, and without none; never with the row
+    column_parts: Array  # (columns,): the index of each column among the parts of the model
     text_parts: Array  # (texts,)
     n_parts: int  # columns and texts, without the class prior
 
@@ -37,25 +37,26 @@ class FitRows:
 
     @property
     def models(self) -> list[tuple[int, ...]]:
-        """The folds that each model leaves out: one each, and none."""
+        """The folds that each model leaves out: one each, and none for the last model."""
         return [*((int(k),) for k in self.judged), ()]
 
     @property
     def model_of_row(self) -> Array:
-        """(rows,): the model that leaves the row out, or -1."""
+        """(rows,): the index of the model that leaves the row out, or -1."""
         place = np.full(self.counts.folds.shape[0], -1)
         place[self.judged] = np.arange(len(self.judged))
         return place[self.fold]
 
     def make_terms(self, m: int, rows: Array) -> EvidenceTerms:
-        """What all parts say about some rows, without the folds of model ``m`` and without each row's own fold."""
+        """Return the evidence of all parts, without the folds of model ``m`` and without each row's fold."""
         values = np.zeros((len(rows), self.n_classes, 1 + self.n_parts))
         lengths = np.ones((len(rows), 1 + self.n_parts))
         values[:, :, 0] = self.counts.log_prior(*self.models[m])
         starts = self.counts.encoding.starts
         for fold in np.unique(self.fold[rows]):
             at = np.flatnonzero(self.fold[rows] == fold)
-            table = np.pad(self.counts.log_ratios(*self.models[m], int(fold)), ((0, 0), (0, 1)))  # the last is for -1
+            # (classes, codes + 1): the last entry, 0, is for unknown labels (code -1)
+            table = np.pad(self.counts.log_ratios(*self.models[m], int(fold)), ((0, 0), (0, 1)))
             codes = self.rows.codes[rows[at]]
             cells = table[:, np.where(codes >= 0, codes + starts[:-1], -1)]  # (classes, rows, columns)
             values[np.ix_(at, np.arange(self.n_classes), 1 + self.column_parts)] = cells.transpose(1, 0, 2)
@@ -66,17 +67,18 @@ class FitRows:
 
 
 class Centre(NamedTuple):
-    """Tempered naive Bayes of every model."""
+    """Tempered naive Bayes of every model: without each validation fold, and of all rows."""
 
     temperings: list[Tempering]
-    tables: Array  # (models, classes, 1 + codes): the tempered class prior, and the tempered evidence of each code
+    tables: Array  # (models, classes, 1 + codes): tempered log prior, and tempered evidence of each code
     text_logits: Array  # (rows, models, classes)
-    logits: Array  # (rows, models, logits): of prior, codes and texts
+    logits: Array  # (rows, models, logits): sum of prior, codes and texts
 
 
 def fit_centre(given: FitRows) -> Centre:
-    """The tempering of each model, fitted to rows that it does not leave out."""
+    """Fit the tempering of each model to the rows that it does not leave out."""
     temperings, tables, text_logits, logits = [], [], [], []
+    # (codes,): the column of each code
     owner = np.repeat(np.arange(len(given.counts.encoding.columns)), np.diff(given.counts.encoding.starts))
     for m, folds in enumerate(given.models):
         rows = np.flatnonzero(~np.isin(given.fold, folds))[:MAX_ROWS_TO_TEMPER]
@@ -86,21 +88,15 @@ def fit_centre(given: FitRows) -> Centre:
         prior = tempering.weights[0] * given.counts.log_prior(*folds)
         tables.append(np.column_stack([prior, given.counts.log_ratios(*folds) * column_weights[owner]]))
         temperings.append(tempering)
-        text_logits.append(temper_texts(tempering, given.texts[m] if given.texts else None, given))
+        no_texts = np.zeros((len(given.group), given.n_classes))
+        text_logits.append(tempering.weigh_texts(given.texts[m], given.text_parts) if given.texts else no_texts)
         codes = look_up_codes(tables[-1][:, 1:], given.rows.codes, given.counts.encoding.starts)
         logits.append(to_logits(tables[-1][:, 0] + codes + text_logits[-1]))
     return Centre(temperings, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))
 
 
-def temper_texts(tempering: Tempering, terms: EvidenceTerms | None, given: FitRows) -> Array:
-    """(rows, classes): the tempered evidence of texts."""
-    if terms is None:
-        return np.zeros((len(given.group), given.n_classes))
-    return tempering.weigh_texts(terms, given.text_parts)
-
-
 def measure_importance(given: FitRows, centre: Centre) -> Array:
-    """(models, columns): how much evidence each column gives on average, tempered."""
+    """(models, columns): the tempered evidence of each column for the true class, summed over the rows."""
     starts = given.counts.encoding.starts
     found = []
     for m, folds in enumerate(given.models):
@@ -110,11 +106,11 @@ def measure_importance(given: FitRows, centre: Centre) -> Array:
 
 
 def to_logits(weights: Array) -> Array:
-    """(..., classes) as (..., logits): with two classes, the second less the first."""
+    """Convert (..., classes) to (..., logits); for two classes, the second minus the first."""
     return weights[..., 1:] - weights[..., :1] if weights.shape[-1] == 2 else weights
 
 
 def to_classes(logits: Array) -> Array:
-    """(..., logits) as (..., classes)."""
+    """Convert (..., logits) to (..., classes); of two classes, the first gets zero."""
     wide = np.asarray(logits, dtype=float)
     return np.concatenate([np.zeros_like(wide), wide], axis=-1) if wide.shape[-1] == 1 else wide

@@ -1,14 +1,14 @@
-"""Tempering: how much weight each part of a model deserves.
+"""Tempering: fit a weight to each part of a model.
 
-Naive Bayes counts correlated evidence twice, so its probabilities are too close to 0 and 1. Tempering gives one weight
-to each part (a column, a text, the class prior), and to texts an exponent of their length:
+Naive Bayes counts correlated evidence twice, so its probabilities are too close to 0 and 1. Tempering gives a weight to
+each part (a column, a text, the class prior), and an exponent to the length of texts:
 
     log p(c | x)  =  Σ_b  w_b len_b(x)^(-g_b) log p(x_b | c)  -  log Z,      w_b >= 0
 
-Weights are not negative: a part that says nothing is worth nothing, and less than nothing would be a claim that the
-rows cannot support. A priori the weights are near their common mean, and each is the more probable the nearer it is to
-zero. The weight of the class prior is near one: what it shifts any class by, (w_0 - 1) log p(c), is about half a nat.
-So it is one where classes are equally common, and the few rows of a rare class cannot undo that the class is rare.
+Weights are not negative: a negative weight would claim that evidence for a class speaks against it. The prior has two
+factors: weights are Gaussian about their common mean, and each is exponential, so that it shrinks to zero. The weight
+of the class prior is Gaussian about one, such that the shift of a class, (w_0 - 1) log p(c), has a standard deviation
+of half a nat. So a few rows of a rare class cannot make the class common.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.models.evidence_terms import EvidenceTerms
 
-MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above anything that is fitted; a weighted log likelihood stays finite
+MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above fitted values; weighted log likelihoods stay finite
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
-PRECISION_OF_SHIFT = 4.0  # of what the weight of the class prior shifts each class by, in nats
-WEIGHT_COST = 0.25  # nats for each unit of weight: the prior of a weight falls as exp(-weight / 4)
-USUAL_EXPONENT, PRECISION_OF_EXPONENT = 0.5, 100.0  # of texts, a priori: a few odd ones must not decide
+PRECISION_OF_SHIFT = 4.0  # of the shift (w_0 - 1) log p(c), in nats
+WEIGHT_COST = 0.25  # rate of the exponential prior of a weight
+USUAL_EXPONENT, PRECISION_OF_EXPONENT = 0.5, 100.0  # strong prior: a few unusual texts must not decide
 MAX_TEMPERING_STEPS = 60
 
 
 @register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
 @dataclass(frozen=True, eq=False)
 class Tempering:
-    """A Gaussian belief about weights and exponents: its mean, and the precision of each of them."""
+    """A Gaussian posterior of weights and exponents: their means, and the precision of each."""
 
     weights: Array  # (parts,)
     exponents: Array  # (parts,)
@@ -44,7 +44,7 @@ class Tempering:
 
     def find_fault(self) -> str | None:
         if len(self.precision) != 2 * len(self.weights):
-            return "its precision is not that of its weights and exponents"
+            return "it does not have one precision for each weight and exponent"
         if self.weights.min(initial=0.0) < 0:
             return "a weight is negative"
         if np.abs(self.weights).max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
@@ -53,40 +53,43 @@ class Tempering:
 
     @classmethod
     def prior(cls, parts: int, strength: float = 10.0) -> Tempering:
-        """The plain model: weights near one with precision ``strength``, exponents near zero with precision one."""
+        """Return the prior: weights about one with precision ``strength``, exponents about zero with precision one."""
         return cls(np.ones(parts), np.zeros(parts), np.repeat([strength, 1.0], parts))
 
     def logits(self, terms: EvidenceTerms) -> Array:
-        """(rows, classes): log p(c | x), up to a term that all classes of a row share."""
+        """(rows, classes): log p(c | x), up to a constant of each row."""
         return np.einsum("ncb,nb->nc", terms.relative_to_best, self.part_weights(terms.lengths))
 
     def weigh_texts(self, terms: EvidenceTerms, text_parts: Array) -> Array:
-        """(rows, classes): the evidence of texts by their weights; the first part of ``terms`` is the class prior."""
+        """(rows, classes): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
         weights = self.weights[1 + text_parts] * terms.lengths[:, 1:] ** -self.exponents[1 + text_parts]
         return np.einsum("nct,nt->nc", terms.relative_to_best[:, :, 1:], weights)
 
     def part_weights(self, lengths: Array) -> Array:
-        """(rows, parts): the weight of each part of each row."""
+        """(rows, parts): the weight of each part in each row, weight times length to the minus exponent."""
         return np.asarray(self.weights * lengths**-self.exponents)
 
 
 def fit_tempering(
     terms: EvidenceTerms, group: Array, weight: Array, with_information: bool = True, near: Tempering | None = None
 ) -> Tempering:
-    """The most probable tempering of rows that the terms' model had not learned; the search starts ``near`` another.
+    """Return the MAP tempering; ``terms`` come from models that have not learned the row.
 
-    Its precision is needed to go on learning; without that, it is left as it was before the rows.
+    ``near`` is where the search starts. The precision, which further updates need, includes the Fisher information of
+    the rows only ``with_information``.
     """
     evidence = PartEvidence.of(terms, group, weight)
     parts = terms.values.shape[2]
+    # theta is (weights, exponents), both (parts,); spread is the prior precision about centre
     spread = np.zeros(2 * parts)
-    log_prior = evidence.values[0, :, 0]  # centred; that of every row
+    log_prior = evidence.values[0, :, 0]  # centred, and equal for all rows
     spread[0], spread[parts:] = PRECISION_OF_SHIFT * (1 + float(log_prior @ log_prior)), 1.0
     centre = np.zeros(2 * parts)
     centre[0] = 1.0
     centre[parts + evidence.texts], spread[parts + evidence.texts] = USUAL_EXPONENT, PRECISION_OF_EXPONENT
 
     def penalty(theta: Array) -> tuple[float, Array]:
+        """Minus the log prior, and its gradient."""
         away, columns = theta - centre, theta[1:parts]
         slope = spread * away
         about_mean = columns - columns.mean() if parts > 1 else columns
@@ -105,11 +108,11 @@ def fit_tempering(
 
 
 class PartEvidence(NamedTuple):
-    """What parts say about rows of known classes, centred over the classes."""
+    """The evidence of parts for rows of known classes, centred over the classes."""
 
     values: Array  # (rows, classes, parts)
     log_lengths: Array  # (rows, texts)
-    texts: Array  # (texts,): which parts have lengths
+    texts: Array  # (texts,): the parts that have lengths
     group: Array  # (rows,)
     weight: Array  # (rows,)
 
@@ -117,19 +120,20 @@ class PartEvidence(NamedTuple):
     def of(cls, terms: EvidenceTerms, group: Array, weight: Array) -> PartEvidence:
         values = terms.relative_to_best - terms.relative_to_best.mean(axis=1, keepdims=True)
         texts = np.flatnonzero((terms.lengths != 1.0).any(axis=0))
-        precise = len(texts) > 0  # long texts say so much that single precision is too coarse
+        precise = len(texts) > 0  # log likelihoods of long texts need double precision
         return cls(
             values if precise else values.astype(np.float32), np.log(terms.lengths[:, texts]), texts, group, weight
         )
 
     def minimise(self, penalty: Callable[[Array], tuple[float, Array]], start: Array) -> Array:
-        """Weights that are not negative, and exponents, with the smallest log loss plus penalty."""
+        """Return the weights (not negative) and exponents with the smallest log loss plus penalty."""
         parts = self.values.shape[2]
         rows, flat = np.arange(len(self.group)), self.values.reshape(-1, parts)
-        columns = np.ones(parts, dtype=self.values.dtype)
+        columns = np.ones(parts, dtype=self.values.dtype)  # one for parts without a length
         columns[self.texts] = 0.0
 
         def cost(theta: Array) -> tuple[float, Array]:
+            # (rows, classes): columns in one product, then each text with its own power of the length
             logits = (flat @ (columns * theta[:parts]).astype(flat.dtype)).reshape(self.values.shape[:2]).astype(float)
             shrink = np.exp(-self.log_lengths * theta[parts + self.texts])
             for t, part in enumerate(self.texts):
@@ -138,7 +142,7 @@ class PartEvidence(NamedTuple):
             wrong = np.exp(answer)
             wrong[rows, self.group] -= 1
             wrong *= self.weight[:, None]
-            slope = np.zeros(2 * parts)
+            slope = np.zeros(2 * parts)  # the gradient with respect to weights and exponents
             slope[:parts] = flat.T @ wrong.astype(flat.dtype).ravel()
             for t, part in enumerate(self.texts):
                 said = (wrong * self.values[:, :, part]).sum(axis=1) * shrink[:, t]
@@ -147,7 +151,7 @@ class PartEvidence(NamedTuple):
             added, pull = penalty(theta)
             return float(added - self.weight @ answer[rows, self.group]), slope + pull
 
-        # in units in which the cost is about equally curved in all directions
+        # scale the variables so that the curvature is about equal in all directions
         unit = 1 / np.sqrt(1 + self.information(start)) if len(self.texts) else np.ones(2 * parts)
         lower = np.repeat([0.0, -MAX_EXPONENT], parts)
         upper = np.repeat([MAX_WEIGHT, MAX_EXPONENT], parts)
@@ -167,6 +171,7 @@ class PartEvidence(NamedTuple):
         lengths = np.zeros((len(self.group), parts))
         lengths[:, self.texts] = self.log_lengths
         values = self.values * np.exp(-lengths * theta[parts:])[:, None]
+        # (rows, classes, 1); the information about a weight is the variance of its evidence under p
         p = np.exp(log_normalise(values @ theta[:parts]))[:, :, None]
         spread = (p * values**2).sum(axis=1) - (p * values).sum(axis=1) ** 2  # (rows, parts)
         return np.concatenate([self.weight @ spread, self.weight @ (spread * (theta[:parts] * lengths) ** 2)])

@@ -1,14 +1,14 @@
-"""Refine a model of texts: a logistic regression over words, and pairs of words if they help, centred on naive Bayes.
+"""Logistic regression on words, and on pairs of words if they help, centred on naive Bayes.
 
     log p(c | text)  =  tempered naive Bayes  +  x W  -  log Z
 
-Naive Bayes is that of the words of all texts learned and, with pairs, that of words and pairs of the texts kept, each
-by its weight. Every text is answered by a model that has not learned it: one by one for the regression, and whole
-folds to judge what was fitted. Whether there are pairs, and how far the weights may go from naive Bayes, is what texts
-left out are answered best with.
+The centre is naive Bayes on the words of all texts learned and, with pairs, naive Bayes on words and pairs of the texts
+in the sample, each with its weight. Scores are always from a model without the text: without the single text for the
+regression, and without whole folds for validation. The out-of-fold loss decides whether pairs are used, and the
+strength of the penalty.
 
-A shift of all texts alike towards a class belongs to a collection rather than to its words, and is lost first on texts
-of another year or place. The regression is held back from it, unless it was asked to go as far as it can.
+A shift of all texts towards a class belongs to a collection rather than to its words, and does not transfer to texts of
+another year or place. So weights along the mean text have an extra penalty, ``hold``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol, Self
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from priory.bag_of_words.token_bags import TokenBags
 from priory.bag_of_words.token_features import TokenFeatures
+from priory.calibration.calibrated_model import CalibratableModel
 from priory.calibration.corrections import Corrections
 from priory.calibration.dual_ascent import StrengthSearch, TokenRegression, search_strength, solve_regression
 from priory.calibration.folds import RowFolds
@@ -30,7 +31,7 @@ from priory.calibration.pooling import MemberPool, fit_share
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempered_centre import MAX_ROWS_TO_TEMPER, to_classes, to_logits
 from priory.calibration.tempering import Tempering, fit_tempering
-from priory.calibration.text_terms import TextTermsModel, collect_text_terms
+from priory.calibration.text_terms import collect_text_terms
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
@@ -38,34 +39,23 @@ from priory.models.cells import Cells, TextCells
 from priory.models.evidence_terms import EvidenceTerms
 
 TOKEN_STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(7))
-"""From 100 to 0.1. Weaker ones win among texts of one collection, and lose on texts of another year or place."""
+"""From 100 to 0.1. Weaker ones fit the texts of one collection better, and the texts of another year or place worse."""
 
 PairChoice = Literal["auto"] | bool
-MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, words alone are weighed unless pairs were asked for
-MIN_ERRORS_TO_GAIN = 2.0  # standard errors by which pairs have to be better than words alone
-MIN_SHARE_TO_GAIN = 0.1  # of the loss of words alone; smaller gains are lost on texts of another collection
-MIN_SHARE_OF_BASE_LOSS = 0.02  # that pairs have to gain: where words say nearly all, a tenth of the rest is very little
+MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, "auto" uses words alone
+# Pairs must be better than words alone by this many standard errors, this share of the loss of words alone (smaller
+# gains do not transfer to other collections), and this share of the loss of the base rate.
+MIN_ERRORS_TO_GAIN = 2.0
+MIN_SHARE_TO_GAIN = 0.1
+MIN_SHARE_OF_BASE_LOSS = 0.02
 KEPT_SMOOTHING = 1.0
 MAX_CELLS_TO_TEMPER = 1 << 20  # rows times classes
-TINY = 1e-30  # below every length but zero
-SHIFT_HOLD, NO_HOLD = 20.0, 1.0  # how much more strongly than others what all texts have in common is held to zero
-
-
-class RefinableModel(TextTermsModel, Protocol):
-    """A model of texts whose tokens can have weights of their own."""
-
-    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
-        """For each text the tokens that can have a weight of their own."""
-
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
-        """Texts as sparse rows of these tokens."""
-
-    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """The model without these rows."""
+TINY = 1e-30  # avoids a division by zero
+SHIFT_HOLD, NO_HOLD = 20.0, 1.0  # penalty on the direction of the mean text, relative to other directions
 
 
 def refine_texts(
-    model: RefinableModel,
+    model: CalibratableModel,
     cells: Sequence[Cells],
     group: Array,
     order: RowFolds,
@@ -73,9 +63,9 @@ def refine_texts(
     pairs: PairChoice,
     hold: float,
 ) -> Corrections:
-    """Corrections fitted to texts that the model has learned; the folds ``judged`` are left out in turn.
+    """Fit corrections to texts that the model has learned; the folds ``judged`` are left out in turn.
 
-    ``hold`` is how much more strongly than others the direction that all texts have in common is held to zero.
+    ``hold`` is the penalty on the direction of the mean text, relative to other directions.
     """
     [column] = cells
     assert isinstance(column, TextCells)
@@ -93,7 +83,7 @@ def refine_texts(
             chosen = chosen if _gains_clearly(chosen, alone, texts) else alone
     else:
         chosen = RefinedTexts.of(texts, model, cells, words, hold)
-    own = texts.judged, group[texts.judged]
+    own = texts.judged, group[texts.judged]  # the index of the true class of each validation row
     refined = log_normalise(to_classes(chosen.search.left_out))[own]
     pool = MemberPool(np.ones(1), fit_share(refined, -texts.base_losses, order.weight[texts.judged]))
     members = BaseRateMember(model.estimated_log_prior()), chosen.make_member(model.estimated_log_prior())
@@ -103,10 +93,7 @@ def refine_texts(
 
 
 def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts) -> bool:
-    """Whether texts left out are answered much better, and by more than chance explains.
-
-    Much is a share of the loss of words alone, and a share of the loss of the base rate.
-    """
+    """Whether the out-of-fold loss of ``rich`` is smaller by enough, and significantly."""
     weight = texts.weight[texts.judged]
     gain = (simple.search.losses - rich.search.losses)[texts.judged]
     mean = np.average(gain, weights=weight)
@@ -119,12 +106,12 @@ def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts
 
 @dataclass(frozen=True, eq=False)
 class LeftOutTexts:
-    """Texts with their classes, and what naive Bayes of their words says about them had it not learned them."""
+    """Texts with their classes and the out-of-sample scores of naive Bayes on their words."""
 
     group: Array  # (rows,)
     weight: Array  # (rows,)
-    folds: list[Array]  # the rows of each fold that is judged
-    terms: list[EvidenceTerms]  # without each of these folds, and without none
+    folds: list[Array]  # the rows of each validation fold
+    terms: list[EvidenceTerms]  # without each of these folds, and without none; never with the row itself
 
     @property
     def n_classes(self) -> int:
@@ -132,12 +119,12 @@ class LeftOutTexts:
 
     @cached_property
     def judged(self) -> Array:
-        """The rows of all folds that are judged."""
+        """The rows of all validation folds."""
         return np.concatenate(self.folds)
 
     @cached_property
     def base_logits(self) -> Array:
-        """(rows, classes): the share of each class, without the row's fold."""
+        """(rows, classes): the log prior, without the row's fold."""
         logits = self.terms[-1].values[:, :, 0].copy()
         for rows, terms in zip(self.folds, self.terms, strict=False):
             logits[rows] = terms.values[rows, :, 0]
@@ -145,20 +132,20 @@ class LeftOutTexts:
 
     @cached_property
     def base_losses(self) -> Array:
-        """(rows judged,): the log loss of the base rate."""
+        """(validation rows,): the log loss of the base rate."""
         return -log_normalise(self.base_logits)[self.judged, self.group[self.judged]]
 
     def list_learned(self) -> list[Array]:
-        """The rows that each model has learned."""
+        """Return the training rows of each model: without each validation fold, and all."""
         everything = np.arange(len(self.group))
         return [*(np.setdiff1d(everything, rows, assume_unique=True) for rows in self.folds), everything]
 
 
 class TextCentre(NamedTuple):
-    """Tempered naive Bayes, and the regression that starts from it."""
+    """Tempered naive Bayes, and the regression that is centred on it."""
 
-    tempering: Tempering  # of the class prior, of the words of all texts learned, and of the features of the texts kept
-    kept_weights: Array | None  # (features, classes): the tempered evidence of each in the texts kept, if it counts
+    tempering: Tempering  # of class prior, words of all texts learned, and features of the sample (with pairs)
+    kept_weights: Array | None  # (features, classes): the tempered evidence from the sample, with pairs only
     problem: TokenRegression
 
     @classmethod
@@ -172,7 +159,7 @@ class TextCentre(NamedTuple):
         near: Tempering | None,
         common: Array,
     ) -> TextCentre:
-        """Fitted to the rows learned."""
+        """Fit to the training rows ``learned``."""
         kept = KeptEvidence.of(rows, texts, learned) if counts_kept else None
         parts = terms if kept is None else _append_part(terms, kept.left_out)
         some = learned[: min(MAX_ROWS_TO_TEMPER, MAX_CELLS_TO_TEMPER // texts.n_classes)]
@@ -184,15 +171,15 @@ class TextCentre(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RefinedTexts:
-    """A regression over some tokens, judged."""
+    """A regression on some token features, with its out-of-fold losses."""
 
     features: TokenFeatures
-    centre: TextCentre  # that of all rows
+    centre: TextCentre  # of all rows
     search: StrengthSearch
 
     @classmethod
     def of(
-        cls, texts: LeftOutTexts, model: RefinableModel, cells: Sequence[Cells], features: TokenFeatures, hold: float
+        cls, texts: LeftOutTexts, model: CalibratableModel, cells: Sequence[Cells], features: TokenFeatures, hold: float
     ) -> RefinedTexts:
         [rows] = model.encode_tokens((features,), cells)
         *folds, everything = texts.list_learned()
@@ -206,11 +193,11 @@ class RefinedTexts:
 
     @property
     def is_refined(self) -> bool:
-        """Whether tokens have weights of their own."""
+        """Whether token features have weights."""
         return bool(np.isfinite(self.search.strength)) or self.centre.kept_weights is not None
 
     def make_member(self, log_prior: Array) -> LinearMember:
-        """What votes: the regression of all rows."""
+        """Return the regression on all rows as a member."""
         weights = self.centre.tempering.weights[0] * log_prior[None]
         if self.is_refined:
             added = to_classes(solve_regression(self.centre.problem, self.search))
@@ -220,34 +207,35 @@ class RefinedTexts:
 
 
 def find_common_direction(rows: SparseRows, weight: Array, hold: float) -> Array:
-    """(features,): the direction of the mean text, so long that it divides the prior variance along it by ``hold``."""
+    """(features,): the direction of the mean text; its length divides the prior variance along it by ``hold``."""
     mean = rows.multiply_transposed(weight[:, None])[:, 0]
     return np.asarray(mean * (np.sqrt(1 - 1 / hold) / max(float(np.linalg.norm(mean)), TINY)), dtype=np.float32)
 
 
 class KeptEvidence(NamedTuple):
-    """Naive Bayes of words and pairs, counted in the texts that are kept."""
+    """Naive Bayes on words and pairs, counted in the sample of texts that the model keeps."""
 
     table: Array  # (features, classes): log p(feature | c)
-    left_out: Array  # (rows, classes): what the features of each row say, without the row
+    left_out: Array  # (rows, classes): the score of each row, from the counts without it
 
     @classmethod
     def of(cls, rows: SparseRows, texts: LeftOutTexts, learned: Array) -> KeptEvidence:
-        """From rows of which some were learned."""
+        """Build from rows, some of them already learned."""
         weight = np.zeros(rows.n_rows)
         weight[learned] = texts.weight[learned]
         counts = rows.count_by_class(texts.group, weight, texts.n_classes)
         scores, remaining = rows.score_left_out(counts, texts.group, weight, KEPT_SMOOTHING)
         total, sizes = counts.sum(axis=0) + KEPT_SMOOTHING * len(counts), np.diff(rows.ends)
+        # (rows, classes): the log of the total count of each class, without the row in its own class
         mass = np.tile(np.log(total), (len(weight), 1))
-        own = np.arange(len(weight)), texts.group  # a class is smaller without its row
+        own = np.arange(len(weight)), texts.group
         mass[own] = np.log(np.maximum(total[texts.group] - weight * sizes, KEPT_SMOOTHING))
         left_out = (scores - remaining[:, None] * mass) / np.sqrt(np.maximum(sizes, 1))[:, None]
         return cls(np.log(counts + KEPT_SMOOTHING) - np.log(total), left_out)
 
 
 def _append_part(terms: EvidenceTerms, values: Array) -> EvidenceTerms:
-    """The terms with one more part, without a length."""
+    """Append a part with length one to the terms."""
     return EvidenceTerms(
         np.concatenate([terms.values, values[:, :, None]], axis=2),
         np.column_stack([terms.lengths, np.ones(len(values))]),
@@ -255,7 +243,7 @@ def _append_part(terms: EvidenceTerms, values: Array) -> EvidenceTerms:
 
 
 def _take_parts(tempering: Tempering, parts: int) -> Tempering:
-    """The belief about the first parts."""
+    """Return the tempering of the first parts."""
     every = len(tempering.weights)
     precision = np.concatenate([tempering.precision[:parts], tempering.precision[every : every + parts]])
     return replace(
