@@ -5,7 +5,7 @@ LOCK := # a file of exact versions to install instead of the newest: make test L
 PYTHON := $(VENV)/bin/python
 PYTEST := SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -q
 INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PYTHON) -m pip install -q --disable-pip-version-check)
-BUILD_INPUTS := pyproject.toml setup.py src/priory/_kernel/*.pyx src/priory/_kernel/*.pxi src/priory/_kernel/*.h
+BUILD_INPUTS := pyproject.toml setup.py src/priory/core/_kernel/*.pyx src/priory/core/_kernel/*.pxi src/priory/core/_kernel/*.h
 READY := $(VENV)/.ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
 
 .PHONY: help demo test quick lint types tests format docs site examples coverage test-engines engine-tests wheel lower-bounds lock figures benchmark clean
@@ -98,7 +98,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/service_fuzz.py schemathesis
 
 clean: ## remove what was built
-	rm -rf $(VENV) .venv-docs .venv-engines .venv-lower-bounds build dist src/*.egg-info src/priory/_kernel/*.c src/priory/_kernel/*.so
+	rm -rf $(VENV) .venv-docs .venv-engines .venv-lower-bounds build dist src/*.egg-info src/priory/core/_kernel/*.c src/priory/core/_kernel/*.so
 
 $(READY):
 	@test -x $(PYTHON) || (command -v uv >/dev/null && uv venv -q $(VENV)) || python3 -m venv $(VENV)

@@ -8,15 +8,15 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, CompileError, ExecError, PlatformError
 
 OPTIONS = {
-    "priory._kernel.exact": ["-O3"],
-    "priory._kernel.gamma": ["-O3", "-fno-math-errno"],
-    "priory._kernel.tables": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
-    "priory._kernel.sparse": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
-    "priory._kernel.products": ["-O3"],
-    "priory._kernel.rows": ["-O3", "-fno-math-errno"],
-    "priory._kernel.text": ["-O3"],
+    "priory.core._kernel.exact": ["-O3"],
+    "priory.core._kernel.gamma": ["-O3", "-fno-math-errno"],
+    "priory.core._kernel.tables": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
+    "priory.core._kernel.sparse": ["-O3", "-fno-math-errno", "-fno-trapping-math"],
+    "priory.core._kernel.products": ["-O3"],
+    "priory.core._kernel.rows": ["-O3", "-fno-math-errno"],
+    "priory.core._kernel.text": ["-O3"],
 }
-INCLUDED = [*glob("src/priory/_kernel/*.pxi"), *glob("src/priory/_kernel/*.h")]
+INCLUDED = [*glob("src/priory/core/_kernel/*.pxi"), *glob("src/priory/core/_kernel/*.h")]
 NEEDS_COMPILER = (
     "priory is compiled when it is installed from source, and that failed: install a C compiler and Python's headers "
     "(Debian and Ubuntu: apt install build-essential python3-dev; macOS: xcode-select --install), "

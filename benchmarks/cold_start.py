@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import priory as pr
-from priory.data import inbox
+from priory import inbox
 
 RESULTS = Path(__file__).parent / "results" / "cold_start.md"
 IMPORT = ["-c", "import numpy, pyarrow"]

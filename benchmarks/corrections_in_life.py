@@ -17,7 +17,7 @@ import pandas as pd
 
 import datasets
 import priory as pr
-from priory.data import inbox
+from priory import inbox
 
 RESULTS = Path(__file__).parent / "results" / "corrections_in_life.md"
 SETS = ("nursery", "adult", "spambase", "titanic", "inbox")

@@ -21,8 +21,8 @@ import pandas as pd
 import sklearn
 from sklearn.naive_bayes import GaussianNB as PeerGaussianNB
 
-from priory._kernel import tables
 from priory.core import sharding
+from priory.core._kernel import tables
 from priory.families import Gaussian
 from priory.naive_bayes import GaussianNB
 

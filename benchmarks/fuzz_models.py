@@ -36,7 +36,7 @@ from priory.errors import ModelFileError, ModelTooLargeError, PrioryError
 from priory.storage import load, save
 from priory.storage.container import ArraySections, pack_model_file
 from priory.storage.signatures import SharedSecretKey
-from priory.storage.value_encoding import encode_value
+from priory.storage.value_trees import encode_value
 
 RESULTS = Path(__file__).parent / "results" / "fuzz_models.md"
 MAX_SECONDS, MAX_BYTES = 5.0, 200e6  # of a processor, for one file of a few kilobytes; more is a failure

@@ -18,8 +18,7 @@ import atheris
 with atheris.instrument_imports(include=["priory.sources"]):
     from priory.sources import ReadOptions, mail, mail_structure, open_files
     from priory.sources.column_inference import infer_columns
-    from priory.sources.column_types import ColumnOptions
-    from priory.sources.label_reading import LabelReader
+    from priory.sources.column_types import ColumnOptions, LabelReader
 
 from priory.errors import PrioryError
 

@@ -21,13 +21,13 @@ from types import ModuleType
 
 import numpy as np
 
-from priory._kernel import text as compiled
-from priory.bag_of_words import hashed_counts as hashing
-from priory.bag_of_words import tokenizer as tokens
-from priory.bag_of_words.hashed_counts import count_hashed_tokens
-from priory.bag_of_words.token_counts import count_tokens
-from priory.bag_of_words.tokenizer import TokenIndex, Tokenizer, encode_documents, score_documents
+from priory.core._kernel import text as compiled
 from priory.errors import DataError
+from priory.text import tokenizer as tokens
+from priory.text import vocabulary as hashing
+from priory.text.token_counts import count_tokens
+from priory.text.tokenizer import TokenIndex, Tokenizer, encode_documents, score_documents
+from priory.text.vocabulary import count_hashed_tokens
 from reference_kernels import text as reference
 
 BATCH = 250

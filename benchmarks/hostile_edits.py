@@ -19,9 +19,9 @@ import numpy as np
 
 from example_models import Example
 from priory.storage.container import HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
-from priory.storage.hashed_blocks import make_padding
 from priory.storage.manifest import ARRAY_DTYPES, FORMAT_VERSION
-from priory.storage.value_encoding import encode_value
+from priory.storage.saved_files import make_padding
+from priory.storage.value_trees import encode_value
 
 ODD_NUMBERS = [0.0, -0.0, -1.0, 0.5, 1e9, 1e16, 1e155, 1e300, 1.7e308, -1e308, 5e-324, 1e-200, np.nan, np.inf, -np.inf]
 ODD_VALUES: list[Any] = [None, True, False, -1, 0, 1, 2, 2**31, 2**63, 10**30, -0.5, 0.0, 1e308, 5e-324, "", "x", "é"]

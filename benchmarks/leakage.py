@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 import priory as pr
 from datasets import CLASSIFICATION, DATA, table, text
 from priory.leakage import Findings, Severity
-from priory.leakage.minhash import cluster_texts
+from priory.leakage.row_hashes import cluster_texts
 
 RESULT = Path(__file__).parent / "results" / "leakage.md"
 QUICK = "--quick" in sys.argv

@@ -25,10 +25,9 @@ from sklearn.preprocessing import StandardScaler
 
 from clock import best
 from datasets import DATA
-from priory.core.blas_threads import limit_blas_threads
 from priory.core.exact_products import sum_products_of_rows
 from priory.core.exact_sums import ExactSums
-from priory.core.sharding import map_shards
+from priory.core.sharding import limit_blas_threads, map_shards
 from priory.naive_bayes import GaussianBayes
 from priory.regression.cross_products import accumulate_products, build_design_matrix
 from priory.regression.linear_regression import BayesianLinearRegression

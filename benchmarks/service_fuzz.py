@@ -25,8 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from priory.client import Client
 from priory.service.application import Service, ServiceSettings, make_application
+from priory.service.client import Client
 from priory.service.limits import Limits
 from priory.service.routes import ROUTES
 from priory.service.server import Address, make_server, open_sockets

@@ -28,8 +28,8 @@ from sklearn.pipeline import make_pipeline
 import datasets
 import priory as pr
 from clock import best
-from priory.bag_of_words.models import BAG_MODELS
 from priory.core import sharding
+from priory.text.document_models import BAG_MODELS
 
 plain = partial(pr.TextClassifier, calibrate=False)  # the same task as the others; quality.py measures calibration
 RESULTS = Path(__file__).parent / "results" / "text.md"

@@ -20,8 +20,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from datasets import CLASSIFICATION, table
+from priory.bayes.description_length import label_bits
 from priory.estimators.mdl_tree import NODE_BITS, MDLTreeClassifier, compute_ask_bits
-from priory.hypotheses.description_length import label_bits
 
 SMALL = ["weka_contact_lenses", "weka_labor", "weka_weather_nominal", "weka_weather_numeric"]
 RESULT = Path(__file__).parent / "results" / "trees.md"

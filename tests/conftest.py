@@ -10,8 +10,8 @@ import shutil
 import pytest
 from hypothesis import settings
 
-from priory.cli import main, progress
-from priory.data import inbox
+from priory import inbox
+from priory.cli import main, terminal
 from shell import TEXTS, write
 
 settings.register_profile("priory", deadline=None, derandomize="CI" in os.environ)
@@ -38,7 +38,7 @@ def run(here, capsys, monkeypatch):
 
     Progress is not shown, however long a command takes.
     """
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LOG_LINES", 3600.0)
+    monkeypatch.setattr(terminal, "SECONDS_BETWEEN_LOG_LINES", 3600.0)
 
     def run_command(*arguments):
         capsys.readouterr()

@@ -1,10 +1,10 @@
-"""Models whose files are kept in tests/models; ``python tests/kept_models.py`` writes them anew."""
+"""Models whose files are kept in tests/model_files; ``python tests/kept_models.py`` writes them anew."""
 
 import priory as pr
 from paths import ROOT
 from priory.naive_bayes import GaussianBayes, GaussianNB
 
-FOLDER = ROOT / "tests" / "models"
+FOLDER = ROOT / "tests" / "model_files"
 
 NUMBERS = [[1.0, 2.0], [1.5, 1.0], [9.0, 7.0], [8.0, 9.0]]
 KEPT = {

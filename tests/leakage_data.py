@@ -6,8 +6,8 @@ import pytest
 
 from paths import DATA
 from priory.leakage import Severity
+from priory.leakage.audited_tables import read_audit_data
 from priory.leakage.findings import confirm_suspicions
-from priory.leakage.inputs import read_audit_data
 
 WORDS = ["amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "haven"]
 WORDS += ["inlet", "jetty", "knoll", "ledge", "marsh", "notch", "ocean", "prairie"]

@@ -6,8 +6,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from priory.client import Client
 from priory.service.application import Service, ServiceSettings, make_application
+from priory.service.client import Client
 from priory.service.pages.page_routes import make_page_routes
 from priory.service.server import Address, make_server, open_sockets
 

@@ -21,7 +21,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 @pytest.mark.slow
 def test_a_source_build_without_a_compiler_says_so_in_one_sentence(tmp_path):
     shutil.copy(ROOT / "setup.py", tmp_path)
-    shutil.copytree(ROOT / "src" / "priory" / "_kernel", tmp_path / "src" / "priory" / "_kernel")
+    shutil.copytree(ROOT / "src" / "priory" / "core" / "_kernel", tmp_path / "src" / "priory" / "core" / "_kernel")
     command = [sys.executable, "setup.py", "-q", "build_ext"]
     environment = {**os.environ, "CC": shutil.which("false")}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)

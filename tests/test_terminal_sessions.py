@@ -12,7 +12,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from paths import ROOT
-from priory.cli import main, progress
+from priory.cli import main, terminal
 
 BLOCK = re.compile(r"(```console\n)(.*?)(```\n)", re.DOTALL)
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -55,7 +55,7 @@ def is_close(number, shown):
 def test_a_session_is_as_it_is_shown(page, capsys, tmp_path, monkeypatch):
     pytest.importorskip("jinja2")
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LOG_LINES", 3600.0)  # however slow the machine is
+    monkeypatch.setattr(terminal, "SECONDS_BETWEEN_LOG_LINES", 3600.0)  # however slow the machine is
     text = page.read_text()
 
     def run_block(block):

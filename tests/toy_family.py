@@ -13,8 +13,7 @@ from priory.core.column_kernels import sum_by_class
 from priory.core.registration import register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, nan_where_zero
-from priory.families.registry import register_family
+from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, nan_where_zero, register_family
 
 
 @register_record("Failures", axes="cd")

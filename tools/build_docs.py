@@ -39,13 +39,12 @@ PUBLIC_MODULES = {
     "priory.families": "Families: likelihoods with their priors",
     "priory.naive_bayes": "Naive Bayes for arrays",
     "priory.regression": "The prior of a regression",
-    "priory.probability": "The rules of probability",
+    "priory.bayes": "The rules of probability",
     "priory.plots": "Figures",
     "priory.storage": "Model files",
     "priory.workflows": "What the commands do",
-    "priory.client": "The client of the service",
+    "priory.service.client": "The client of the service",
     "priory.errors": "Errors and warnings",
-    "priory.data": "Example data",
     "priory.course": "The exercises of the course",
 }
 

@@ -52,8 +52,8 @@ def trace_modules(journey: Callable[[], object]) -> list[str]:
 def measure_journeys() -> list[Figure]:
     """Modules entered by fitting, answering, forgetting and learning one row, for tables and texts, and by training."""
     import priory as pr
+    from priory import inbox
     from priory.cli.entry_point import main
-    from priory.data import inbox
 
     rows, labels = inbox()
     table, texts = [{k: row[k] for k in ("sender", "hour", "links")} for row in rows], [row["text"] for row in rows]

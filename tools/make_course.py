@@ -2,7 +2,7 @@
 
 With `--results` the examples of the pages get the results that they really have first; look at the difference.
 
-1. The section "Exercises" of each page, from src/priory/data/exercises.toml.
+1. The section "Exercises" of each page, from src/priory/sources/exercises.toml.
 2. The index of the lecture notes in docs/course/index.md, from docs/course/notes.toml.
 3. The figures of the pages, drawn by their examples, into docs/figures/course: light and dark.
 4. The pages as notebooks with all results and figures into notebooks/.

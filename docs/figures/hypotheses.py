@@ -5,7 +5,7 @@ from pathlib import Path
 import matplotlib
 
 from priory import plots
-from priory.hypotheses import Continuum, Hypotheses
+from priory.bayes import Continuum, Hypotheses
 
 SHARE = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}
 LIMES = ["lime"] * 10

@@ -5,8 +5,7 @@ from pathlib import Path
 import matplotlib
 from sklearn.datasets import load_breast_cancer
 
-from priory import Calibrated, Scores, TextClassifier, naive_bayes, plots
-from priory.data import inbox
+from priory import Calibrated, Scores, TextClassifier, inbox, naive_bayes, plots
 
 rows, labels = inbox()
 texts = [row["text"] for row in rows]

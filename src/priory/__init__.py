@@ -4,7 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import course, families, naive_bayes, plots, probability, storage, workflows
+    from priory import bayes, course, families, naive_bayes, plots, storage, workflows
+    from priory.bayes.continuum import Continuum
+    from priory.bayes.finite import Hypotheses
+    from priory.course import inbox
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.dependence import measure_dependence
@@ -16,24 +19,25 @@ if TYPE_CHECKING:
     from priory.evaluation.bayes_error import bayes_rate
     from priory.evaluation.decisions import ABSTAIN, decide
     from priory.evaluation.scores import Scores
+    from priory.export.html_report import report
     from priory.export.onnx import to_onnx
-    from priory.export.report import report
-    from priory.hypotheses.continuum import Continuum
-    from priory.hypotheses.finite import Hypotheses
     from priory.leakage import audit
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.regression.logistic_regression import BayesianLogisticRegression
     from priory.regression.sigmoid_unit import SigmoidUnit
+    from priory.service.client import AsyncClient, Client
     from priory.storage import load, save
 
 __version__ = "0.2.0"  # the only place: pyproject.toml reads it from here
 
 __all__ = [
     "ABSTAIN",
+    "AsyncClient",
     "BayesOptimalClassifier",
     "BayesianLinearRegression",
     "BayesianLogisticRegression",
     "Calibrated",
+    "Client",
     "Continuum",
     "GibbsClassifier",
     "Hypotheses",
@@ -44,15 +48,16 @@ __all__ = [
     "SigmoidUnit",
     "TextClassifier",
     "audit",
+    "bayes",
     "bayes_rate",
     "course",
     "decide",
     "families",
+    "inbox",
     "load",
     "measure_dependence",
     "naive_bayes",
     "plots",
-    "probability",
     "report",
     "save",
     "score_by_rows",
@@ -64,13 +69,15 @@ __all__ = [
 # Public name -> module. Modules are imported on first use, because importing scikit-learn takes a second.
 _HOME = {
     "ABSTAIN": "evaluation.decisions",
+    "AsyncClient": "service.client",
     "BayesOptimalClassifier": "estimators.bayes_optimal",
     "BayesianLinearRegression": "regression.linear_regression",
     "BayesianLogisticRegression": "regression.logistic_regression",
     "Calibrated": "estimators.calibrated",
-    "Continuum": "hypotheses.continuum",
+    "Client": "service.client",
+    "Continuum": "bayes.continuum",
     "GibbsClassifier": "estimators.bayes_optimal",
-    "Hypotheses": "hypotheses.finite",
+    "Hypotheses": "bayes.finite",
     "MDLDiscretiser": "estimators.mdl_discretiser",
     "MDLTreeClassifier": "estimators.mdl_tree",
     "NaiveBayes": "estimators.naive_bayes",
@@ -80,9 +87,10 @@ _HOME = {
     "audit": "leakage",
     "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
+    "inbox": "course",
     "load": "storage",
     "measure_dependence": "estimators.dependence",
-    "report": "export.report",
+    "report": "export.html_report",
     "save": "storage",
     "score_by_rows": "estimators.learning_curve",
     "to_onnx": "export.onnx",

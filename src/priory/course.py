@@ -10,6 +10,7 @@ Not yet. 0.8 is P(library | course), the other way round: the question asks for 
 
 from __future__ import annotations
 
+import csv
 import math
 import sys
 import tomllib
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.name_suggestions import suggest_name
+from priory.core.similar_names import suggest_name
 from priory.errors import DataError
 
 RELATIVE_TOLERANCE = 0.005  # three digits are enough; whole numbers must be exact
@@ -197,7 +198,7 @@ def _compare_forms(given: ExerciseAnswer, wanted: ExerciseAnswer) -> str:
 
 @cache
 def _read_exercises() -> dict[str, Exercise]:
-    text = files("priory").joinpath("data", "exercises.toml").read_text("utf-8")
+    text = files("priory").joinpath("sources", "exercises.toml").read_text("utf-8")
     return {name: _build_exercise(name, fields) for name, fields in tomllib.loads(text).items()}
 
 
@@ -213,3 +214,16 @@ if __name__ == "__main__":
         Path(sys.argv[1]).write_text(written, encoding="utf-8")
     else:
         print(written, end="")
+
+
+def inbox() -> tuple[list[dict[str, Any]], list[str]]:
+    """About 300 short messages (sender, hour, number of links, text) and their labels: spam, urgent or normal.
+
+    >>> rows, labels = inbox()
+    >>> len(rows) == len(labels), sorted(set(labels)), list(rows[0])
+    (True, ['normal', 'spam', 'urgent'], ['sender', 'hour', 'links', 'text'])
+    """
+    lines = list(csv.DictReader(files("priory").joinpath("sources", "inbox.csv").read_text("utf-8").splitlines()))
+    labels = [line.pop("label") for line in lines]
+    numbers = ({"hour": int(line["hour"]) if line["hour"] else None, "links": int(line["links"])} for line in lines)
+    return [{**line, **number} for line, number in zip(lines, numbers, strict=True)], labels

@@ -1,22 +1,8 @@
-"""The exceptions that Priory raises, as one tree.
-
-    PrioryError
-    ├── DataError (ValueError)                   the data cannot be used; the model is unchanged
-    │   └── NotLearnedError                      asked to forget something that was never learned
-    ├── KindError (TypeError)                    a cell or a label has the wrong type
-    ├── StaleModelError (RuntimeError)           the statistics can no longer answer the question
-    ├── NotAvailableError (AttributeError)       this model lacks the attribute; also DataError, StaleModelError
-    ├── ModelTooLargeError (MemoryError)         the model would not fit into memory; raised before it is built
-    ├── MissingDependencyError (ImportError)     an optional dependency is not installed
-    ├── ModelFileError (ValueError)              the file is not a model, or not one that can be trusted
-    ├── FileBusyError (TimeoutError)             another process is changing the file
-    ├── ServiceError (RuntimeError)              the service rejected a request
-    └── PrioryWarning (UserWarning)              the result is valid, but may need attention
-
-Each message is one line: what was given, where, and what to do.
-"""
+"""Exceptions and warnings that Priory raises, as one tree, and other libraries' messages in one line."""
 
 from __future__ import annotations
+
+import re
 
 
 class PrioryError(Exception):
@@ -96,3 +82,13 @@ class ServiceError(PrioryError, RuntimeError):
 
 class PrioryWarning(PrioryError, UserWarning):
     """The result is valid, but may need attention."""
+
+
+MAX_MESSAGE_LENGTH = 400
+
+
+def shorten_message(error: Exception) -> str:
+    """The message of an error on one line, without the array that scikit-learn prints."""
+    text = re.sub(r":\s*array=.*?\.\s+Reshape", ". Reshape", str(error), flags=re.DOTALL)
+    line = " ".join(text.split()) or type(error).__name__
+    return line if len(line) <= MAX_MESSAGE_LENGTH else f"{line[: MAX_MESSAGE_LENGTH // 2]} ... {line[-100:]}"

@@ -16,10 +16,9 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from priory import ABSTAIN, Calibrated, NaiveBayes, Scores, TextClassifier, bayes_rate, decide
+from priory import ABSTAIN, Calibrated, NaiveBayes, Scores, TextClassifier, bayes_rate, decide, inbox
 from priory.calibration.calibration_maps import CALIBRATION_METHODS, fit_calibration_map, log_odds, venn_abers_bounds
 from priory.core.logspace import log_normalise
-from priory.data import inbox
 from priory.errors import DataError
 from worked_examples import WORKED_EXAMPLES
 

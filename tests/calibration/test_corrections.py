@@ -5,7 +5,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 import priory as pr
-from priory.calibration.pooling import MemberPool, fit_pool
+from priory import inbox
+from priory.calibration.members import MemberPool, fit_pool
 from priory.calibration.tempering import (
     PRECISION_ABOUT_MEAN,
     PRECISION_OF_EXPONENT,
@@ -15,9 +16,8 @@ from priory.calibration.tempering import (
     Tempering,
     fit_tempering,
 )
-from priory.data import inbox
 from priory.errors import DataError
-from priory.models.evidence_terms import EvidenceTerms
+from priory.model.ledger import EvidenceTerms
 
 RNG = np.random.default_rng(0)
 START = RNG.bit_generator.state

@@ -8,18 +8,17 @@ from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 
 import priory as pr
-from priory.calibration import lockstep
-from priory.calibration.code_counts import CodeCounts
-from priory.calibration.folds import assign_folds
-from priory.calibration.interactions import choose_sets, encode_cells
-from priory.calibration.lockstep import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
+from priory.calibration import solvers
+from priory.calibration.code_counts import CodeCounts, choose_sets, encode_cells
 from priory.calibration.members import GaussianMember, LinearMember, SlopeMember
+from priory.calibration.row_folds import assign_folds
+from priory.calibration.solvers import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
 from priory.core import sparse_rows
-from priory.models.cells import NumberCells
-from priory.models.schema import Schema
-from priory.models.table_reading import read_table
+from priory.model.cells import NumberCells
+from priory.model.schema import Schema
 from priory.storage import load, save
+from priory.tables.table_reading import read_table
 from sparse_tables import to_csr
 
 
@@ -116,7 +115,7 @@ def test_counts_of_a_sample_are_extended_to_all_rows():
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_solver_finds_what_scikit_learn_finds_for_every_fold(n_classes, monkeypatch):
-    monkeypatch.setattr(lockstep, "CONVERGED", 0.0)
+    monkeypatch.setattr(solvers, "CONVERGED", 0.0)
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 4, (400, 5))
     group = (codes[:, 0] + codes[:, 1] + rng.integers(0, 2, 400)) % n_classes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from priory.calibration.quasi_newton import minimise_cost
+from priory.calibration.solvers import minimise_cost
 
 
 def make_regression(seed, width=6, rows=80):

@@ -7,7 +7,7 @@ from priory.calibration import row_corrections
 from priory.calibration.row_corrections import step_tempering, weigh_evidence
 from priory.calibration.tempering import Tempering
 from priory.core.logspace import log_normalise_row
-from priory.models.open_model import RowEvidence
+from priory.model.open_model import RowEvidence
 from reference_kernels import rows as rows_reference
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import priory as pr
-from priory.data import inbox
+from priory import inbox
 from priory.errors import DataError
 from priory.storage import load, save
 from sparse_tables import to_csr

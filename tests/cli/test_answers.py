@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from priory.data import inbox
+from priory import inbox
 from priory.sources.writers import unescape_formula
 from shell import TEXTS, rows_of, write
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.models.date_parsing import parse_dates
-from priory.models.date_parts import HOUR, KIND_BY_DATE_PART, MONTH, WEEKDAY
-from priory.sources.date_columns import compute_date_part
+from priory.sources.cell_parsing import compute_date_part
+from priory.tables.dates import HOUR, KIND_BY_DATE_PART, MONTH, WEEKDAY, parse_dates
 from shell import PRIORY, rows_of, write
 
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from priory.cli import options
-from priory.cli.sections import OptionSection, check_exclusive, define_option, sectioned_command
+from priory.cli.options import OptionSection, check_exclusive, define_option, sectioned_command
 from priory.workflows import ColumnOptions, ReadOptions, TrainingOptions
 
 FILLED = [

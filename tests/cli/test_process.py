@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import priory
-from priory.data import inbox
+from priory import inbox
 from shell import GOOD, PRIORY, rows_of, write
 
 
@@ -93,7 +93,7 @@ priory.cli.entry_point.entry()
 def test_what_is_imported_late_is_there_when_it_is_used():
     code = """
 import sys
-from priory.core.avoided_imports import LateModule
+from priory.core.lazy_imports import LateModule
 for name in ("scipy", "pyarrow.compute"):
     LateModule(name).install()
 import pyarrow as pa

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from priory.cli import progress
-from priory.cli.progress import StatusLine, format_progress
+from priory.cli import terminal
+from priory.cli.terminal import StatusLine, format_progress
 from shell import write
 
 
@@ -14,7 +14,7 @@ from shell import write
 def clock(monkeypatch):
     """A clock that the test sets."""
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -29,7 +29,7 @@ def test_a_log_gets_a_line_each_ten_seconds_with_what_is_left(clock, capsys):
 
 
 def test_a_terminal_gets_one_line_that_is_cleared(clock, capsys, monkeypatch):
-    monkeypatch.setattr(progress, "is_on_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "is_on_terminal", lambda: True)
     line = StatusLine(None, print)
     clock[0] += 1
     line.show_progress(5_000_000)
@@ -42,7 +42,7 @@ def test_a_terminal_gets_one_line_that_is_cleared(clock, capsys, monkeypatch):
 
 
 def test_a_long_activity_is_reported_again_and_again(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LOG_LINES", 0.05)
+    monkeypatch.setattr(terminal, "SECONDS_BETWEEN_LOG_LINES", 0.05)
     with StatusLine(None, print).show_activity("fitting corrections"):
         time.sleep(0.3)
     lines = capsys.readouterr().err.splitlines()

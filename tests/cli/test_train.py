@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import priory
-from priory.data import inbox
+from priory import inbox
 from priory.estimators.text_classifier import TextClassifier
 from shell import TEXTS, write
 from worked_examples import WORKED_EXAMPLES

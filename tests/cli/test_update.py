@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import priory
+from priory import inbox
 from priory.cli import main
-from priory.data import inbox
 from priory.estimators.text_classifier import TextClassifier
 from priory.storage import updating
 from shell import TEXTS, write

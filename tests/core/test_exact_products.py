@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory.core import exact_products
-from priory.core.digit_layout import choose_layout
 from priory.core.exact_products import index_pairs, list_pairs, sum_in_integers, sum_products
+from priory.core.exact_sums import choose_layout
 from priory.errors import DataError
 
 LAWS = settings(max_examples=60, deadline=None)

@@ -6,9 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from priory.core import machine, sharding
-from priory.core.machine import find_memory_limit, n_usable_cores, total_memory_bytes
-from priory.core.sharding import choose_threads, map_threads, use_one_thread
+from priory.core import sharding
+from priory.core.sharding import (
+    choose_threads,
+    find_memory_limit,
+    map_threads,
+    n_usable_cores,
+    total_memory_bytes,
+    use_one_thread,
+)
 from priory.learning.learned import check_memory
 
 
@@ -37,13 +43,13 @@ def test_the_limit_of_a_container_is_the_memory_there_is(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__, raising=False)
     for written, expected in [("1234567\n", 1234567), ("max\n", 4_096_000)]:
         (tmp_path / "memory.max").write_text(written, encoding="ascii")
-        monkeypatch.setattr(machine, "CONTAINER_LIMIT", tmp_path / "memory.max")
+        monkeypatch.setattr(sharding, "CONTAINER_LIMIT", tmp_path / "memory.max")
         assert find_memory_limit() == expected
 
 
 def test_the_limit_of_the_process_is_the_memory_there_is(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__, raising=False)
-    monkeypatch.setattr(machine, "PROCESS_LIMITS", tmp_path / "limits")
+    monkeypatch.setattr(sharding, "PROCESS_LIMITS", tmp_path / "limits")
     for soft, expected in [("54321", 54321), ("unlimited", 4_096_000)]:
         line = f"Limit  Soft Limit  Hard Limit  Units\nMax address space  {soft}  unlimited  bytes\n"
         (tmp_path / "limits").write_text(line, encoding="ascii")

@@ -14,9 +14,9 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from priory.bayes.finite import Hypotheses
 from priory.errors import DataError
 from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
-from priory.hypotheses.finite import Hypotheses
 
 PAIR = [("gauss", GaussianNB()), ("bernoulli", BernoulliNB())]
 TREES = [

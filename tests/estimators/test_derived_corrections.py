@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit, cross_val_predict, cross_val_score
 
 import priory as pr
-from priory.data import inbox
+from priory import inbox
 from priory.errors import DataError, NotLearnedError, StaleModelError
 
 QUICK = {"refine": False, "structure": "naive"}

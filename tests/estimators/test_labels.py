@@ -9,9 +9,9 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 import priory as pr
 from priory import NaiveBayes, TextClassifier
-from priory.core.similar_labels import find_similar_labels
+from priory.core.similar_names import find_similar_labels
 from priory.errors import DataError, KindError, PrioryWarning
-from priory.estimators.labels import encode_labels
+from priory.estimators.label_encoding import encode_labels
 from priory.naive_bayes import GaussianNB
 
 X = [{"a": 1.0}, {"a": 2.0}]

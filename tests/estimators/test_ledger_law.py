@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import priory as pr
-from priory.data import inbox
+from priory import inbox
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 2, 200)

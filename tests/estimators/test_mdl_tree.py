@@ -9,9 +9,9 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from priory.bayes.description_length import label_bits
 from priory.errors import DataError
 from priory.estimators.mdl_tree import MDLTreeClassifier
-from priory.hypotheses.description_length import label_bits
 from test_worked_examples import table
 from worked_examples import WORKED_EXAMPLES
 

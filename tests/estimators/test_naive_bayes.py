@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import priory as pr
-from priory.data import inbox
+from priory import inbox
 from priory.errors import DataError, KindError, MissingDependencyError, NotLearnedError, PrioryWarning, StaleModelError
 from priory.families import Bernoulli, Categorical, Gamma, Gaussian, Histogram, Poisson, Text
 

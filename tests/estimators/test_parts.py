@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 import priory
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
-from priory.estimators.labels import encode_labels
+from priory.estimators.label_encoding import encode_labels
 from priory.learning.counting import add_parts, check_countable
 from priory.learning.left_out_scores import judge_parts, sample_part
-from priory.models.column_profile import ColumnProfile, add_profiles, profile_columns
-from priory.models.table_reading import read_table
+from priory.model.column_profile import ColumnProfile, add_profiles, profile_columns
 from priory.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
+from priory.tables.table_reading import read_table
 
 N_ROWS = 120
 RANDOM = np.random.default_rng(0)
@@ -157,7 +157,7 @@ def test_parts_of_different_kinds_name_the_column_and_both_kinds():
 
 
 def test_a_profile_of_many_values_is_fair_and_does_not_depend_on_order(monkeypatch):
-    monkeypatch.setattr("priory.models.column_profile.MAX_VALUES_KEPT", 50)
+    monkeypatch.setattr("priory.model.column_profile.MAX_VALUES_KEPT", 50)
     cells = [f"value number {i} of many" for i in range(300)] * 3
     profiles = [ColumnProfile.of(read_table({"x": cells[at::4]}), 0) for at in range(4)]
     forward, backward = (sum(parts[1:], start=parts[0]) for parts in (profiles, profiles[::-1]))

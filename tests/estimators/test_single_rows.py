@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory import NaiveBayes, TextClassifier, naive_bayes
+from priory import NaiveBayes, TextClassifier, inbox, naive_bayes
 from priory.core.content_hash import hash_content
-from priory.data import inbox
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning, StaleModelError
 from priory.learning import row_buffer
 

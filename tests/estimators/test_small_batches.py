@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from priory import NaiveBayes, TextClassifier
 from priory.core.content_hash import hash_content
 from priory.errors import DataError
-from priory.models.table_reading import read_table
+from priory.tables.table_reading import read_table
 
 RNG = np.random.default_rng(0)
 N_ROWS = 90

@@ -15,12 +15,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 
 import priory as pr
-from priory.bag_of_words.models import BAG_MODELS
-from priory.bag_of_words.tokenizer import Tokenizer
+from priory import inbox
 from priory.core.content_hash import hash_content
-from priory.data import inbox
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.sources.cell_parsing import read_text_column
+from priory.text.document_models import BAG_MODELS
+from priory.text.tokenizer import Tokenizer
 from worked_examples import WORKED_EXAMPLES
 
 TextClassifier = partial(pr.TextClassifier, calibrate=False)  # the statistics alone

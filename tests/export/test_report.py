@@ -14,12 +14,11 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.naive_bayes import GaussianNB
 
 import priory
-from priory import NaiveBayes, Scores, TextClassifier, audit, report
-from priory.data import inbox
+from priory import NaiveBayes, Scores, TextClassifier, audit, inbox, report
 from priory.errors import PrioryError
 from priory.estimators.learning_curve import score_by_rows
 from priory.evaluation.comparison import compare_scores
-from priory.export.report import ReportSubject
+from priory.export.html_report import ReportSubject
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from priory import NaiveBayes, TextClassifier, report
-from priory.data import inbox
+from priory import NaiveBayes, TextClassifier, inbox, report
 from priory.export.strongest_evidence import find_strongest_evidence
-from priory.models.ledger_formatting import DECIBANS_PER_NAT
+from priory.model.ledger_output import DECIBANS_PER_NAT
 from shell import write
 
 

@@ -13,7 +13,7 @@ from priory import plots
 from priory.cli.entry_point import main
 from priory.core.registration import BY_CLASS, BY_NAME, register_record
 from priory.errors import DataError, ModelFileError, NotLearnedError
-from priory.families.registry import auto_candidates, families_by_name
+from priory.families.base import auto_candidates, families_by_name
 from shell import write
 from toy_family import Geometric, GeometricStatistics
 

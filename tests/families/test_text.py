@@ -7,11 +7,11 @@ import pytest
 from sklearn.base import clone
 
 import priory as pr
-from priory.bag_of_words.models import BAG_MODELS
-from priory.bag_of_words.tokenizer import Tokenizer
-from priory.data import inbox
+from priory import inbox
 from priory.errors import DataError, ModelFileError
 from priory.families import Text
+from priory.text.document_models import BAG_MODELS
+from priory.text.tokenizer import Tokenizer
 
 ROWS, LABELS = inbox()
 ROWS, LABELS = [{"text": row["text"]} for row in ROWS], list(LABELS)

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory._kernel import tables as kernel
+from priory.core._kernel import tables as kernel
 from priory.core.column_kernels import count_values, round_to_bits
 from priory.core.statistics import Statistics
 from priory.errors import KindError, NotLearnedError
 from priory.families.value_counts import ValueCounts, take_shown_values
-from priory.models import cells
-from priory.models.cells import LabelCells, hash_value
-from priory.models.row_sample import hash_labelled_rows
+from priory.model import cells
+from priory.model.cells import LabelCells, hash_value
+from priory.model.row_sample import hash_labelled_rows
 
 
 def draw_counts(rng, values):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory._kernel import exact as compiled
+from priory.core._kernel import exact as compiled
 from reference_kernels import exact as reference
 
 RNG = np.random.default_rng(15)

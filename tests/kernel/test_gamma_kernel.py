@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from priory._kernel import gamma
-from priory.core.special_functions import betaln, expit, gammaln, log_factorial
+from priory.core._kernel import gamma
+from priory.core.logspace import betaln, expit, gammaln, log_factorial
 from reference_kernels import gamma as gamma_reference
 
 X = np.concatenate([np.logspace(-12, 15, 500), np.arange(1.0, 300.0), [0.0, np.inf, np.nan]])

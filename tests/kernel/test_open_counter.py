@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from priory._kernel import text as compiled
-from priory.bag_of_words.sparse_counts import SparseCounts
-from priory.bag_of_words.token_counts import count_tokens, make_empty_token_counts
-from priory.bag_of_words.tokenizer import Tokenizer
+from priory.core._kernel import text as compiled
+from priory.text.sparse_counts import SparseCounts
+from priory.text.token_counts import count_tokens, make_empty_token_counts
+from priory.text.tokenizer import Tokenizer
 from reference_kernels import text as reference
 
 WORDS = ["win", "cash", "now", "lunch", "été", "señor", "a" * 40]

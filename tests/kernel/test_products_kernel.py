@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from priory._kernel import products as compiled
+from priory.core._kernel import products as compiled
 from reference_kernels import products as reference
 
 RNG = np.random.default_rng(7)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from priory._kernel import rows
+from priory.core._kernel import rows
 from reference_kernels import rows as rows_reference
 
 RNG = np.random.default_rng(0)

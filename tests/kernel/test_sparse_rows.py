@@ -8,11 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from priory._kernel import sparse
 from priory.calibration.dual_ascent import DualAscent, TokenRegression, compute_probabilities
-from priory.core import row_entries, sparse_rows
-from priory.core.row_entries import sort_entries, sum_entries_by_class
-from priory.core.sparse_rows import SparseRows, compute_log_losses, join_columns, score_column_sets
+from priory.core import sparse_rows
+from priory.core._kernel import sparse
+from priory.core.sparse_rows import (
+    SparseRows,
+    compute_log_losses,
+    join_columns,
+    score_column_sets,
+    sort_entries,
+    sum_entries_by_class,
+)
 from reference_kernels import sparse as sparse_reference
 from sparse_tables import to_csr
 
@@ -202,7 +208,7 @@ def test_counts_and_scores_of_rows_left_out_are_those_of_the_twin_and_of_countin
 @pytest.mark.parametrize("kernel", [sparse, sparse_reference])
 @pytest.mark.parametrize("size", [0, 20, 400])
 def test_entries_are_sorted_row_by_row_with_their_values(kernel, size, monkeypatch):
-    monkeypatch.setattr(row_entries, "kernel", kernel)
+    monkeypatch.setattr(sparse_rows, "kernel", kernel)
     rng = np.random.default_rng(size)
     sizes = rng.integers(0, size + 1, 30)
     ends = np.append(0, np.cumsum(sizes))
@@ -218,7 +224,7 @@ def test_entries_are_sorted_row_by_row_with_their_values(kernel, size, monkeypat
 
 @pytest.mark.parametrize("kernel", [sparse, sparse_reference])
 def test_rows_are_taken_in_any_order(kernel, monkeypatch):
-    monkeypatch.setattr(row_entries, "kernel", kernel)
+    monkeypatch.setattr(sparse_rows, "kernel", kernel)
     rows = make_rows(3)
     for chosen in (np.array([5, 2, 2, 39]), np.arange(0), slice(10, 30), np.arange(40) % 3 == 0):
         taken = rows.take_rows(chosen)
@@ -228,7 +234,7 @@ def test_rows_are_taken_in_any_order(kernel, monkeypatch):
 
 @pytest.mark.parametrize("kernel", [sparse, sparse_reference])
 def test_entries_are_counted_by_class_as_a_product_would(kernel, monkeypatch):
-    monkeypatch.setattr(row_entries, "kernel", kernel)
+    monkeypatch.setattr(sparse_rows, "kernel", kernel)
     rng = np.random.default_rng(4)
     rows, group, weight = make_rows(4), rng.integers(0, 3, 40), rng.uniform(0, 2, 40)
     columns, values = rows.indices.astype(np.int64), rows.data.astype(float)

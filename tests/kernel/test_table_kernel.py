@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory._kernel import tables as compiled
 from priory.core import column_kernels, sharding
+from priory.core._kernel import tables as compiled
 from reference_kernels import tables as reference
 
 RNG = np.random.default_rng(5)

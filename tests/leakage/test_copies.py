@@ -10,7 +10,7 @@ import priory as pr
 from leakage_data import WORDS, kinds, loaded, needs, only, suspected, table, texts
 from priory.leakage import Severity
 from priory.leakage.finders import boilerplate, duplicates
-from priory.leakage.minhash import SHINGLE_BYTES, cluster_texts
+from priory.leakage.row_hashes import SHINGLE_BYTES, cluster_texts
 
 # -- duplicates --------------------------------------------------------------------------------------------------------
 

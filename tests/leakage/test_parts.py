@@ -7,8 +7,13 @@ from hypothesis import strategies as st
 
 from priory.leakage import Finding, Severity
 from priory.leakage.column_votes import BinnedNaiveBayes, bin_cells
-from priory.leakage.findings import Suspicion, adjust_p_values, confirm_suspicions
-from priory.leakage.significance import measure_association, measure_presence_association
+from priory.leakage.findings import (
+    Suspicion,
+    adjust_p_values,
+    confirm_suspicions,
+    measure_association,
+    measure_presence_association,
+)
 
 
 def test_votes_without_a_row_are_those_of_the_other_rows():

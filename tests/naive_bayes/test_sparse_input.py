@@ -10,7 +10,7 @@ from priory import naive_bayes
 from priory.core.content_hash import hash_content
 from priory.errors import DataError, NotLearnedError, PrioryError, PrioryWarning
 from priory.families import Poisson
-from priory.naive_bayes import sparse_records
+from priory.naive_bayes import array_rows
 
 CONTAINERS = [
     *(sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.csc_matrix, sparse.coo_array, sparse.coo_matrix),
@@ -44,7 +44,7 @@ def record_of(model):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(sparse_records, "MAX_DENSE_CELLS", 50)
+    monkeypatch.setattr(array_rows, "MAX_DENSE_CELLS", 50)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -139,7 +139,7 @@ def test_dense_blocks_are_small(monkeypatch):
             blocks.append(block.shape)
             yield block
 
-    split = sparse_records.split_sparse_rows
+    split = array_rows.split_sparse_rows
     monkeypatch.setattr(naive_bayes.gaussian, "split_sparse_rows", keep_shapes)
     x, y = make_counts()
     naive_bayes.GaussianNB().fit(sparse.csr_array(x), y).predict(sparse.csr_array(x))

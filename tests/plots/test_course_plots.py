@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris
 
 import priory as pr
 from priory import plots
+from priory.bayes import JointTable
 from priory.errors import DataError
 from priory.estimators.learning_curve import order_rows
 from priory.families import (
@@ -21,8 +22,7 @@ from priory.families import (
     MultivariateGaussian,
     Poisson,
 )
-from priory.plots.classifiers import read_nomogram
-from priory.probability import JointTable
+from priory.plots.classifier_plots import read_nomogram
 from priory.regression.linear_posterior import NormalInverseGamma
 from test_worked_examples import table
 from worked_examples import WORKED_EXAMPLES

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from paths import ROOT
+from priory.bayes.continuum import Continuum
+from priory.bayes.finite import Hypotheses
 from priory.errors import PrioryError
 from priory.families.bernoulli import Bernoulli
-from priory.hypotheses.continuum import Continuum
-from priory.hypotheses.finite import Hypotheses
 
 pytest.importorskip("matplotlib")
 from priory import plots

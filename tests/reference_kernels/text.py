@@ -1,4 +1,4 @@
-"""The readable twin of `priory._kernel.text`: what counting and looking up tokens mean."""
+"""The readable twin of `priory.core._kernel.text`: what counting and looking up tokens mean."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from priory._kernel.token_spans import MAX_WORD_LENGTH as MAX_WORD_LENGTH
-from priory._kernel.token_spans import Rule, StrOrBytes, decode_tokens, iter_token_spans, lowercase_text
-from priory._kernel.token_spans import are_tokens_distinct as are_tokens_distinct
+from priory.core._kernel.token_spans import MAX_WORD_LENGTH as MAX_WORD_LENGTH
+from priory.core._kernel.token_spans import Rule, StrOrBytes, decode_tokens, iter_token_spans, lowercase_text
+from priory.core._kernel.token_spans import are_tokens_distinct as are_tokens_distinct
 
 
 def list_tokens(document: StrOrBytes, rule: Rule, number: int = 0) -> list[str]:

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from priory.errors import DataError, NotLearnedError
-from priory.regression.centred_products import centre_products
-from priory.regression.cross_products import Term, accumulate_products, build_design_matrix
+from priory.regression.cross_products import Term, accumulate_products, build_design_matrix, centre_products
+from priory.regression.design_matrix import choose_linear_strength, term_scales
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT
-from priory.regression.prior_strength import choose_linear_strength, term_scales
 
 LAWS = settings(max_examples=60, deadline=None)
 

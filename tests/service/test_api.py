@@ -12,9 +12,9 @@ import pytest
 
 import priory as pr
 from paths import ROOT
-from priory.client import AsyncClient, Client
-from priory.data import inbox
+from priory import inbox
 from priory.errors import ServiceError
+from priory.service.client import AsyncClient, Client
 from priory.service.routes import ROUTES
 from running_service import connect, run_service
 

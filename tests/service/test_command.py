@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from priory.client import Client
+from priory.service.client import Client
 from priory.service.tokens import TokenList
 
 
@@ -87,8 +87,8 @@ def test_tokens_are_listed_and_removed(run, here):
 def test_a_check_finds_what_should_be_gone(run, here):
     assert run("serve", "--data", "none", "--check")[0] == 3
     from priory.service.changes import CreateRequest, LearnRequest
+    from priory.service.labelled_rows import RowBatch
     from priory.service.model_store import ModelStore
-    from priory.service.rows import RowBatch
     from priory.service.writer import Writer
 
     store = ModelStore(here / "data")

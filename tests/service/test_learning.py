@@ -12,13 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import priory as pr
 from priory.errors import NotLearnedError, ServiceError
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest, UndoRequest
-from priory.service.checking import check_folder, find_files_with
 from priory.service.journal import Journal
+from priory.service.labelled_rows import RowBatch
 from priory.service.model_store import ModelStore
-from priory.service.rows import RowBatch
 from priory.service.served_model import create_model, replay_events
+from priory.service.server import check_folder, find_files_with
 from priory.service.writer import Writer
-from priory.storage.files import make_temporary_name
+from priory.storage.saved_files import make_temporary_name
 
 WORDS = st.sampled_from(["cash", "win", "lunch", "noon", "meeting"])
 TEXTS = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)

@@ -12,7 +12,7 @@ import pytest
 
 import priory as pr
 from priory.cli import main
-from priory.client import Client
+from priory.service.client import Client
 from priory.service.mail_filter import Verdict, add_header
 from running_service import run_service
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from priory.service.demo import create_demo_models
+from priory.service.server import create_demo_models
 from running_service import run_service
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")

@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 import httpx
 import pytest
 
-from priory.client import Client
 from priory.errors import DataError, ServiceError
 from priory.estimators.text_classifier import TextClassifier
+from priory.service.client import Client
 from priory.service.limits import Limits
 from priory.service.server import Address, check_address, open_sockets
 from priory.service.tokens import TokenList, add_token, read_token_file, remove_tokens

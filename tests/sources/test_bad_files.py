@@ -345,9 +345,9 @@ def test_repairs_and_long_cells_work_on_standard_input(monkeypatch):
 @pytest.mark.parametrize("copy", ["too long", "no room"])
 def test_standard_input_of_any_length_is_read_once(monkeypatch, copy):
     if copy == "too long":
-        monkeypatch.setattr("priory.sources.stdin.MAX_KEPT_BYTES", 10)
+        monkeypatch.setattr("priory.sources.byte_streams.MAX_KEPT_BYTES", 10)
     else:
-        monkeypatch.setattr("priory.sources.stdin.TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
+        monkeypatch.setattr("priory.sources.byte_streams.TemporaryFile", partial(open, "/dev/full", "wb", buffering=0))
     piped(monkeypatch, b"a,b\n" + b"1,2\n" * 1000)
     assert len(read("-")) == 1000
     piped(monkeypatch, b"a,b\n" + b"1,2\n" * 1000 + b"1,2,3\n")

@@ -15,13 +15,13 @@ import fuzz_models
 import priory as pr
 from hostile_edits import EDITS, pack_manifest
 from priory import naive_bayes as nb
-from priory.bag_of_words.token_bags import TokenBags
 from priory.core.exact_sums import ExactSums
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
 from priory.storage.container import HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
 from priory.storage.manifest import FORMAT_VERSION
-from priory.storage.registry import list_estimators
-from priory.storage.value_encoding import encode_value
+from priory.storage.validation import list_estimators
+from priory.storage.value_trees import encode_value
+from priory.text.token_bags import TokenBags
 
 TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
 PLAIN = {"sections": [], "parts": [], "sha256": [], "signature": None}  # of a manifest

@@ -13,9 +13,9 @@ import pytest
 import priory as pr
 from paths import ROOT
 from priory.errors import FileBusyError, PrioryWarning
-from priory.storage import file_turns, updating
+from priory.storage import file_locks, updating
 from priory.storage.file_locks import lock_descriptor, open_descriptor
-from priory.storage.files import make_temporary_name
+from priory.storage.saved_files import make_temporary_name
 from turns import count_turns
 
 CRASHES = ROOT / "benchmarks" / "crashes.py"
@@ -210,7 +210,7 @@ def test_the_lock_of_another_user_is_waited_for_and_named(path, monkeypatch):
             raise PermissionError(13, "Permission denied", str(place))
         return open_descriptor(place, _)
 
-    monkeypatch.setattr(file_turns, "open_descriptor", refuse)
+    monkeypatch.setattr(file_locks, "open_descriptor", refuse)
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(FileBusyError, match=f"{lock}: another user is changing model.priory, or was interrupted"):
         pr.save(pr.load(path), path, wait=0.05)
@@ -222,7 +222,7 @@ def test_a_folder_that_may_not_be_written_is_named_by_the_file(path, monkeypatch
     def refuse(place, _):
         raise PermissionError(13, "Permission denied", str(place))
 
-    monkeypatch.setattr(file_turns, "open_descriptor", refuse)
+    monkeypatch.setattr(file_locks, "open_descriptor", refuse)
     with pytest.raises(PermissionError) as error:
         pr.save(pr.load(path), path)
     assert error.value.filename == str(path)

@@ -15,7 +15,7 @@ from priory.errors import DataError, MissingDependencyError, ModelFileError
 from priory.storage import sign, updating
 from priory.storage.container import HEADER_STRUCT, ArraySections, pack_model_file
 from priory.storage.signatures import load_signature_key
-from priory.storage.value_encoding import encode_value
+from priory.storage.value_trees import encode_value
 
 TEXTS, LABELS = ["win cash", "cash", "lunch été"], ["spam", "spam", "ham"]
 PEM = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)

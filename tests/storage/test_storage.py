@@ -23,18 +23,17 @@ from sklearn.tree import DecisionTreeClassifier
 import priory as pr
 from kept_models import FOLDER, KEPT
 from priory import families as f
+from priory import inbox
 from priory import naive_bayes as nb
-from priory.bag_of_words.bag_counts import BagCounts
-from priory.bag_of_words.tokenizer import Tokenizer
 from priory.core.registration import find_registration
 from priory.core.statistics import RowCounts, Statistics
-from priory.data import inbox
 from priory.errors import PrioryError, StaleModelError
 from priory.families.base import ColumnFamily
 from priory.storage.container import ArraySections, FileContents, pack_model_file
-from priory.storage.registry import find_class
-from priory.storage.value_decoding import ModelDecoder
-from priory.storage.value_encoding import encode_value
+from priory.storage.validation import find_class
+from priory.storage.value_trees import ModelDecoder, encode_value
+from priory.text.token_counts import BagCounts
+from priory.text.tokenizer import Tokenizer
 
 MIXED, LABELS = inbox()
 TEXTS = [row["text"] for row in MIXED]
@@ -262,7 +261,7 @@ def test_every_record_and_family_of_the_package_has_a_name_in_files(kind):
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_file_that_was_written_before_is_read_and_written_with_the_same_bytes(name, path):
-    """tests/models holds files of today's format; `python tests/kept_models.py` writes them anew if it changes."""
+    """tests/model_files holds files of today's format; `python tests/kept_models.py` writes them anew if it changes."""
     stored = FOLDER / f"{name}.priory"
     model, (_, X, y) = pr.load(stored), KEPT[name]
     assert same(model, clone(model).fit(X, y), X)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import priory as pr
-from priory.data import inbox
+from priory import inbox
 from priory.workflows import mlflow as priory_mlflow
 
 mlflow = pytest.importorskip("mlflow")

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory.bag_of_words import sparse_counts
-from priory.data import inbox
+from priory import inbox
 from priory.errors import DataError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier
-from priory.sources.chunk import RowChunk
-from priory.sources.column_types import ColumnOptions, ModelColumns
-from priory.sources.label_reading import LabelReader
-from priory.sources.prefetch import read_ahead
+from priory.sources.byte_streams import read_ahead
+from priory.sources.cell_parsing import RowChunk
+from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns
+from priory.text import sparse_counts
 from priory.workflows import out_of_core as streaming
 from priory.workflows.out_of_core import DrawnRows, LabelledBatch, learn_batches
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 import priory
-from priory import workflows
-from priory.data import inbox
+from priory import inbox, workflows
 from priory.errors import DataError, FileBusyError, NotLearnedError
 from priory.storage import updating
 from priory.workflows import Callbacks, ColumnOptions, FileTask, ReadOptions, TrainingOptions

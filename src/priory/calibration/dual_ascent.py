@@ -17,11 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priory.calibration.lockstep import compute_row_losses, make_targets, take_best
-from priory.core.logspace import log_normalise
+from priory.calibration.solvers import compute_row_losses, make_targets, take_best
+from priory.core.logspace import expit, log_normalise
 from priory.core.sharding import map_threads
 from priory.core.sparse_rows import SparseRows, ascend_answers, pad_to_lane
-from priory.core.special_functions import expit
 from priory.core.typing import Array
 
 PASSES_PER_STRENGTH = 4  # for each strength tried, and for the final fit

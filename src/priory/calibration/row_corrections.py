@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from priory._kernel import rows as kernel
 from priory.calibration.corrections import Corrections
 from priory.calibration.members import BaseRateMember, GaussianMember, LinearMember, Member, SlopeMember
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, VALUE_BITS, ColumnCodes
 from priory.calibration.tempering import MAX_EXPONENT, MAX_WEIGHT, Tempering
+from priory.core._kernel import rows as kernel
 from priory.core.column_kernels import round_number_to_bits
 from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
-from priory.models.evidence_terms import MIN_RELATIVE_LOG_LIKELIHOOD
-from priory.models.open_model import RowEvidence
+from priory.model.ledger import MIN_RELATIVE_LOG_LIKELIHOOD
+from priory.model.open_model import RowEvidence
 
 
 class RowCodes:

@@ -15,14 +15,14 @@ from typing import Protocol
 import numpy as np
 
 from priory.core.column_kernels import round_to_bits
+from priory.core.logspace import find_normal_quantiles
 from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows
-from priory.core.special_functions import find_normal_quantiles
 from priory.core.statistics import is_increasing
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.families.value_counts import take_shown_values
-from priory.models.cells import Cells, LabelCells, NumberCells
+from priory.model.cells import Cells, LabelCells, NumberCells
 
 VALUE_BITS = Histogram().bits  # numbers are rounded as in histograms
 MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 255

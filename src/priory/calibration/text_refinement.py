@@ -1,15 +1,4 @@
-"""Logistic regression on words, and on pairs of words if they help, centred on naive Bayes.
-
-    log p(c | text)  =  tempered naive Bayes  +  x W  -  log Z
-
-The centre is naive Bayes on the words of all texts learned and, with pairs, naive Bayes on words and pairs of the texts
-in the sample, each with its weight. Scores are always from a model without the text: without the single text for the
-regression, and without whole folds for validation. The out-of-fold loss decides whether pairs are used, and the
-strength of the penalty.
-
-A shift of all texts towards a class belongs to a collection rather than to its words, and does not transfer to texts of
-another year or place. So weights along the mean text have an extra penalty, ``hold``.
-"""
+"""Refine a model of texts: a logistic regression over words, and pairs of words if they help, on naive Bayes."""
 
 from __future__ import annotations
 
@@ -20,23 +9,61 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from priory.bag_of_words.token_bags import TokenBags
-from priory.bag_of_words.token_features import TokenFeatures
-from priory.calibration.calibrated_model import CalibratableModel
-from priory.calibration.corrections import Corrections
+from priory.calibration.corrections import CalibratableModel, Corrections
 from priory.calibration.dual_ascent import StrengthSearch, TokenRegression, search_strength, solve_regression
-from priory.calibration.folds import RowFolds
-from priory.calibration.members import NO_PAIRS, BaseRateMember, LinearMember
-from priory.calibration.pooling import MemberPool, fit_share
+from priory.calibration.members import NO_PAIRS, BaseRateMember, LinearMember, MemberPool, fit_share
+from priory.calibration.row_folds import RowFolds
 from priory.calibration.table_encoding import TableEncoding
-from priory.calibration.tempered_centre import MAX_ROWS_TO_TEMPER, to_classes, to_logits
-from priory.calibration.tempering import Tempering, fit_tempering
-from priory.calibration.text_terms import collect_text_terms
+from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_tempering, to_classes, to_logits
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
-from priory.models.cells import Cells, TextCells
-from priory.models.evidence_terms import EvidenceTerms
+from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.ledger import EvidenceTerms
+from priory.text.token_bags import TokenBags
+from priory.text.token_features import TokenFeatures
+
+MIN_SHARE_ONE_BY_ONE = 0.9  # of the rows: from this share on, the others are left out all at once
+
+
+def collect_text_terms(
+    model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array, fold: Array, models: Sequence[int]
+) -> list[EvidenceTerms]:
+    """Return, for each fold in ``models`` (-1 for none), the evidence of texts without that fold and without the row.
+
+    Rows of weight one are left out one by one if the model can; others fold by fold, or all at once if they are few.
+    """
+    one_by_one = (weight == 1) & model.can_leave_one_out
+    together = np.where(one_by_one.mean() >= MIN_SHARE_ONE_BY_ONE, 0, fold)  # (rows,): groups left out together
+    found = []
+    for k in models:
+        # three kinds of rows: in the fold itself, left out one by one, and left out in groups
+        out, rest = np.flatnonzero(fold == k), np.flatnonzero((fold != k) & ~one_by_one)
+        without = model.forget(take_rows(cells, out), group[out], weight[out]) if len(out) else model
+        pieces = [(out, without.evidence_terms(take_rows(cells, out)))] if len(out) else []
+        single = np.flatnonzero((fold != k) & one_by_one)
+        if len(single):
+            pieces.append((single, without.leave_one_out_evidence(take_rows(cells, single), group[single])))
+        for other in np.unique(together[rest]):
+            rows = rest[together[rest] == other]
+            some = take_rows(cells, rows)
+            pieces.append((rows, without.forget(some, group[rows], weight[rows]).evidence_terms(some)))
+        found.append(_put_together(pieces, len(group), without.estimated_log_prior()))
+    return found
+
+
+def _put_together(pieces: list[tuple[Array, EvidenceTerms]], rows: int, log_prior: Array) -> EvidenceTerms:
+    """Combine the terms of pieces (rows, terms) into the terms of all rows.
+
+    The class prior is equal for all rows: a prior without the row would give its class away.
+    """
+    _, first = pieces[0]
+    values, lengths = np.empty((rows, *first.values.shape[1:])), np.empty((rows, *first.lengths.shape[1:]))
+    for at, terms in pieces:
+        values[at], lengths[at] = terms.values, terms.lengths
+    values[:, :, 0] = log_prior
+    return EvidenceTerms(values, lengths)
+
 
 TOKEN_STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(7))
 """From 100 to 0.1. Weaker ones fit the texts of one collection better, and the texts of another year or place worse."""

@@ -16,9 +16,9 @@ from typing import NoReturn
 import click
 
 from priory import __version__
-from priory.cli.sections import LateGroup
+from priory.cli.options import LateGroup
 from priory.cli.terminal import format_one_line, invoke_command, print_note
-from priory.core.avoided_imports import ImportBlocker, LateModule, avoid_import
+from priory.core.lazy_imports import ImportBlocker, LateModule, avoid_import
 from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeError, PrioryError, PrioryWarning
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
@@ -32,19 +32,19 @@ HOMES = {
     "predict": "predict:predict_command",
     "explain": "explain:explain_command",
     "evaluate": "evaluate:evaluate_command",
-    "audit": "audit:audit_command",
+    "audit": "report:audit_command",
     "report": "report:report_command",
-    "learn": "learn:learn_command",
-    "forget": "forget:forget_command",
-    "merge": "merge:merge_command",
-    "inspect": "inspect:inspect_command",
-    "sign": "sign:sign_command",
+    "learn": "update:learn_command",
+    "forget": "update:forget_command",
+    "merge": "update:merge_command",
+    "inspect": "model_file:inspect_command",
+    "sign": "model_file:sign_command",
     "serve": "serve:serve_command",
     "filter": "filter_mail:filter_command",
     "learn-mail": "filter_mail:learn_mail_command",
-    "demo": "demo:demo_command",
+    "demo": "doctor:demo_command",
     "doctor": "doctor:doctor_command",
-    "completion": "completion:completion_command",
+    "completion": "doctor:completion_command",
 }  # module and function of each command, imported on use
 
 

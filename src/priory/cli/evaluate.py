@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priory import workflows
-from priory.cli.decision_options import cost_options, pop_costs
+from priory.cli.class_options import cost_options, pop_costs
 from priory.cli.options import (
     FILE_PATH_TYPE,
+    OptionSection,
+    check_exclusive,
     column_options,
+    define_option,
     files_argument,
     json_option,
     model_argument,
     open_task,
     reading_options,
+    sectioned_command,
 )
-from priory.cli.sections import OptionSection, check_exclusive, define_option, sectioned_command
 from priory.cli.terminal import format_heading, print_json, print_lines
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
-    from priory.workflows.evaluation_tables import DecisionTables
+    from priory.workflows.evaluation import DecisionTables
 
 learned_option = OptionSection(
     "Judging",
@@ -103,7 +106,7 @@ def evaluate_command(
     positive = given["positive"]
     costs = pop_costs({**given, "positive": positive if given["cost"] else None})
     check_exclusive("--groups", "--time")
-    from priory.workflows.evaluation_tables import tabulate_decisions
+    from priory.workflows.evaluation import tabulate_decisions
 
     judging = workflows.JudgingOptions(**judging_options.pop(given))
     learned = learned or not judging.is_default or curve or against is not None

@@ -7,10 +7,19 @@ from typing import Any
 import click
 
 from priory import workflows
-from priory.cli.options import FILE_PATH_TYPE, get_required_key, json_option, model_argument, open_task, reading_options
-from priory.cli.sections import SectionedOption, check_exclusive, sectioned_command
+from priory.cli.options import (
+    FILE_PATH_TYPE,
+    SectionedOption,
+    check_exclusive,
+    get_required_key,
+    json_option,
+    model_argument,
+    open_task,
+    reading_options,
+    sectioned_command,
+)
 from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines
-from priory.models.ledger_formatting import EVIDENCE_UNITS
+from priory.model.ledger_output import EVIDENCE_UNITS
 
 
 @sectioned_command(
@@ -82,7 +91,7 @@ def explain_command(
     check_exclusive("--what-if", "--overall")
     if label is not None and not overall:
         raise click.UsageError("--class is for a whole file; use it with --overall")
-    from priory.workflows.explanation import convert_ledger_to_dict
+    from priory.workflows.explanations import convert_ledger_to_dict
 
     if path is None:
         ledgers = workflows.explain_values(model, values, key=get_required_key())
@@ -110,7 +119,7 @@ def _explain_changes(model: str, task: workflows.FileTask, numbers: tuple[int, .
 
 def _explain_file(model: str, task: workflows.FileTask, label: str | None, json_: bool) -> None:
     from priory.evaluation.score_table import align_text_columns
-    from priory.workflows.importance import list_class_evidence
+    from priory.workflows.explanations import list_class_evidence
     from priory.workflows.model_files import get_model_columns, load_classifier
 
     trained = load_classifier(model, task.key)

@@ -66,7 +66,7 @@ def filter_command(
 def _judge_message(model: str, socket_path: str | None, token: str | None, message: bytes, certainty: float) -> Verdict:
     if socket_path is not None:
         return judge_by_service(ServiceConnection(socket_path, token), model, message, certainty)
-    from priory.workflows.explanation import convert_ledger_to_dict
+    from priory.workflows.explanations import convert_ledger_to_dict
 
     trained, text = _load_text_model(model), _read_text(message)
     shares = trained.predict_proba([text])[0]

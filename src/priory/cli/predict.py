@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from priory import workflows
-from priory.cli.decision_options import cost_options, pop_costs, threshold_option
+from priory.cli.class_options import cost_options, pop_costs, threshold_option
 from priory.cli.options import (
     FILE_PATH_TYPE,
+    SectionedOption,
     check_output_path,
     files_argument,
     force_option,
@@ -17,8 +18,8 @@ from priory.cli.options import (
     model_argument,
     open_task,
     reading_options,
+    sectioned_command,
 )
-from priory.cli.sections import SectionedOption, sectioned_command
 
 
 @sectioned_command(

@@ -96,9 +96,8 @@ def _read_settings(
 
 def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:
     from priory.service.application import Service, make_application
-    from priory.service.demo import create_demo_models
     from priory.service.pages.page_routes import make_page_routes
-    from priory.service.server import Address, check_address, open_sockets, run_server
+    from priory.service.server import Address, check_address, create_demo_models, open_sockets, run_server
 
     address = Address(host, port, None if socket_path is None else Path(socket_path))
     check_address(address, settings.tokens.is_required)
@@ -121,7 +120,7 @@ def _change_tokens(
 ) -> None:
     """Add a token and print it, remove tokens by name, or list all. A running service reads the file again."""
     from priory.service.tokens import add_token, read_token_file, remove_tokens
-    from priory.workflows.callbacks import format_count
+    from priory.workflows.model_files import format_count
 
     if token_file is None:
         raise click.UsageError("give --token-file FILE, which holds the tokens")
@@ -136,7 +135,7 @@ def _change_tokens(
 
 
 def _print_check(folder: Path, search: tuple[str, ...]) -> None:
-    from priory.service.checking import check_folder
+    from priory.service.server import check_folder
 
     found = check_folder(folder, search)
     for line in found.lines:

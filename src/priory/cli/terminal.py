@@ -1,4 +1,4 @@
-"""Terminal output: answers on standard output, notes and progress on standard error, unprintable text escaped."""
+"""The terminal: answers on standard output, notes and progress on standard error, nothing unprintable."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
+from threading import Event, Thread
 
 import click
 from click.formatting import wrap_text
@@ -97,7 +100,7 @@ def replace_non_finite(answer: object) -> object:
 
 def print_update(action: str, model: str, result: workflows.UpdateResult, as_json: bool) -> None:
     """Print how many rows were learned or forgotten, and how many the model knows now."""
-    from priory.workflows.callbacks import format_count
+    from priory.workflows.model_files import format_count
 
     if as_json:
         print_json({"model": model, action: result.n_rows, "rows": result.n_rows_known})
@@ -120,7 +123,6 @@ def format_command_line() -> str:
 @contextmanager
 def watch_workflow(paths: tuple[str, ...] = ()) -> Iterator[workflows.Callbacks]:
     """Callbacks that print notes and keep a status line while the files are read."""
-    from priory.cli.progress import StatusLine
 
     sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
     line = StatusLine(sum(sizes) if len(sizes) == len(paths) else None, print_note, is_quiet())
@@ -128,3 +130,97 @@ def watch_workflow(paths: tuple[str, ...] = ()) -> Iterator[workflows.Callbacks]
         yield workflows.Callbacks(line.show_progress, line.print_note, line.show_activity)
     finally:
         line.clear()
+
+
+CLEAR_LINE = "\r\x1b[K"
+SECONDS_BEFORE_PROGRESS = 2.0  # shorter work shows no progress
+SECONDS_BETWEEN_DRAWINGS, SECONDS_BETWEEN_LOG_LINES = 0.1, 10.0
+
+
+class StatusLine:
+    """How much was read, as a percentage with an estimate of the time that is left, or what is being done."""
+
+    def __init__(self, n_bytes_in_all: int | None, notify: Callable[[str], None], is_quiet: bool = False) -> None:
+        self.n_bytes_in_all, self.n_bytes_read, self.notify = n_bytes_in_all, 0, notify
+        self.start_time = self.time_shown = time.monotonic()
+        self.is_quiet, self.is_on_terminal, self.is_drawn = is_quiet, is_on_terminal(), False
+
+    def show_progress(self, n_bytes: int) -> None:
+        """Count bytes that were read, and show how many once that has taken two seconds."""
+        self.n_bytes_read += n_bytes
+        now = time.monotonic()
+        between = SECONDS_BETWEEN_DRAWINGS if self.is_on_terminal else SECONDS_BETWEEN_LOG_LINES
+        if now - self.start_time > SECONDS_BEFORE_PROGRESS and now - self.time_shown > between:
+            self.time_shown = now
+            self._show(format_progress(self.n_bytes_read, self.n_bytes_in_all, now - self.start_time))
+
+    @contextmanager
+    def show_activity(self, activity: str) -> Iterator[None]:
+        """Show what is being done while it is being done; in a log, a line each ten seconds."""
+        finished, start = Event(), time.monotonic()
+
+        def repeat() -> None:
+            while not finished.wait(SECONDS_BETWEEN_LOG_LINES):
+                self._show(f"{activity}, {format_seconds(time.monotonic() - start)} so far")
+
+        if self.is_on_terminal:
+            self._show(f"{activity} ...")
+        thread = Thread(target=repeat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            finished.set()
+            thread.join()
+            self.clear()
+
+    def print_note(self, text: str) -> None:
+        self.clear()
+        self.notify(text)
+
+    def clear(self) -> None:
+        if self.is_drawn:
+            sys.stderr.write(CLEAR_LINE)
+            sys.stderr.flush()
+            self.is_drawn = False
+
+    def _show(self, text: str) -> None:
+        if self.is_quiet:
+            return
+        if self.is_on_terminal:
+            self.is_drawn = True
+            sys.stderr.write(CLEAR_LINE + text)
+            sys.stderr.flush()
+        else:
+            sys.stderr.write(f"priory: {text}\n")
+            sys.stderr.flush()
+
+
+def is_on_terminal() -> bool:
+    """Whether standard error is a terminal that can redraw a line."""
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def format_progress(n_bytes: int, n_bytes_in_all: int | None, seconds: float) -> str:
+    """How much was read in these seconds, how fast, and how long the rest will take.
+
+    >>> format_progress(250_000_000, 1_000_000_000, 5.0)
+    '25 %, 250 MB read, 50 MB/s, about 15 s left'
+    >>> format_progress(250_000_000, None, 5.0)
+    '250 MB read, 50 MB/s'
+    """
+    speed = f"{n_bytes / 1e6:,.0f} MB read, {n_bytes / seconds / 1e6:,.0f} MB/s"
+    if not n_bytes_in_all or not n_bytes:
+        return speed
+    share = min(n_bytes / n_bytes_in_all, 1.0)
+    return f"{share:.0%}, {speed}, about {format_seconds(seconds / share - seconds)} left".replace("%", " %", 1)
+
+
+def format_seconds(seconds: float) -> str:
+    """Format a duration.
+
+    >>> format_seconds(15.2), format_seconds(200)
+    ('15 s', '3 min 20 s')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -9,7 +9,7 @@ import click
 
 import priory
 from priory import workflows
-from priory.cli.engine_options import engine_options, pop_engine_options
+from priory.cli.class_options import engine_options, pop_engine_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
     check_output_path,
@@ -22,9 +22,9 @@ from priory.cli.options import (
     open_task,
     pop_training_options,
     reading_options,
+    sectioned_command,
     training_options,
 )
-from priory.cli.sections import sectioned_command
 from priory.cli.terminal import (
     escape_unprintable,
     format_command_line,
@@ -182,7 +182,7 @@ def _group_by_family(families: dict[str, str]) -> dict[str, list[str]]:
 def _check_all_readable(unreadable: list[str]) -> None:
     """Raise if files were skipped: the model is written, but the exit code says that it is incomplete."""
     if unreadable:
-        from priory.workflows.callbacks import format_count
+        from priory.workflows.model_files import format_count
 
         named = ", ".join(unreadable[:MAX_UNREADABLE_SHOWN])
         raise PermissionError(

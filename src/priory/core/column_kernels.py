@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priory._kernel import exact as exact_kernel
-from priory._kernel import tables as kernel
 from priory.core import sharding
+from priory.core._kernel import exact as exact_kernel
+from priory.core._kernel import tables as kernel
 from priory.core.exact_sums import ExactSums
-from priory.core.machine import find_memory_limit
 from priory.core.sharding import (
     ROWS_PER_SHARD,
     ColumnSubset,
+    find_memory_limit,
     map_shards,
     map_threads,
     score_shards,

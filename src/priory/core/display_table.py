@@ -1,8 +1,4 @@
-"""Tables for output: as text, as HTML, or as a data frame.
-
-The HTML uses classes and no inline styles, so that a page with a strict content security policy can show it with its
-own style sheet; `STYLE_SHEET` is the default one, which notebooks get with every table.
-"""
+"""A table to read: as text, as HTML without inline styles, or as a data frame."""
 
 from __future__ import annotations
 
@@ -11,13 +7,30 @@ from dataclasses import dataclass
 from html import escape
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import combining, east_asian_width
 
-from priory.core.terminal_width import display_width, pad_to_width
 from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def display_width(text: str) -> int:
+    """Return the number of terminal columns that a text takes.
+
+    >>> display_width("评论"), display_width("cafe\\u0301")
+    (4, 4)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def pad_to_width(text: str, columns: int) -> str:
+    """Return the text, padded with spaces to a width of ``columns``."""
+    return text + " " * (columns - display_width(text))
+
 
 MAX_CELL_WIDTH = 40  # characters
 SHADES = 5  # of the highlighted words in a text

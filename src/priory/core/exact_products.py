@@ -24,11 +24,9 @@ from operator import add
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory._kernel import products as kernel
-from priory.core.blas_threads import limit_blas_threads
-from priory.core.digit_layout import DigitLayout, TakeRows, choose_layout
-from priory.core.exact_sums import LIMB_BITS, ExactSums
-from priory.core.sharding import map_threads, split_rows
+from priory.core._kernel import products as kernel
+from priory.core.exact_sums import LIMB_BITS, DigitLayout, ExactSums, TakeRows, choose_layout
+from priory.core.sharding import limit_blas_threads, map_threads, split_rows
 from priory.core.typing import Array
 from priory.errors import DataError
 

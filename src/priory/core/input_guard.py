@@ -1,4 +1,4 @@
-"""Check input before NumPy, SciPy or Arrow fail on it, and raise one-line errors."""
+"""Check input before NumPy, SciPy or Arrow fail on it, and raise one-line errors that say what to do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from priory.core.error_messages import shorten_message
-from priory.errors import DataError, KindError, PrioryError
+from priory.core.column_kernels import round_to_bits
+from priory.core.typing import Array
+from priory.errors import DataError, KindError, PrioryError, shorten_message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,3 +116,80 @@ def _is_utf8(cell: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+MAX_SAMPLE_WEIGHT = 1e100
+WEIGHT_BITS = 24  # of a fractional weight
+
+
+def check_sample_weight(sample_weight: ArrayLike | None, rows: int) -> Array | None:
+    """Return one non-negative weight per row, or None if every row counts once.
+
+    >>> check_sample_weight(2, 3).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    if sample_weight is None:
+        return None
+    try:
+        weight = np.asarray(sample_weight, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("sample_weight holds something else than numbers; give one number for each row.") from None
+    weight = np.full(rows, float(weight)) if weight.ndim == 0 else weight
+    if weight.ndim > 1:
+        raise DataError(f"Sample weights must be 1D array or scalar: got {weight.ndim} dimensions.")
+    if weight.shape != (rows,):
+        raise DataError(f"sample_weight.shape == {weight.shape}, expected ({rows},)!")
+    valid = (weight >= 0) & (weight <= MAX_SAMPLE_WEIGHT)
+    if not valid.all():
+        row = int(np.argmin(valid))
+        raise DataError(
+            f"sample_weight of row {row} is {weight[row]:g}; give a number from 0 to {MAX_SAMPLE_WEIGHT:g}."
+        )
+    if not weight.any():
+        raise DataError("every sample_weight is zero: there is nothing to learn; give some row a positive weight.")
+    return weight
+
+
+def round_weights(weight: Array) -> Array:
+    """Whole weights as they are, and others with 24 significant bits, so that their sums have no rounding error.
+
+    >>> kept = round_weights(np.array([3.0, 0.3, 2.7]))
+    >>> kept[0].item(), abs(kept[1] - 0.3) < 1e-7 * 0.3, kept[1] + kept[2] - kept[2] == kept[1]
+    (3.0, np.True_, np.True_)
+    """
+    return np.where(weight == np.rint(weight), weight, round_to_bits(weight, WEIGHT_BITS))
+
+
+def check_same_type(model: object, other: object) -> None:
+    """Raise an error unless both models have the same type."""
+    if type(other) is not type(model):
+        raise DataError(
+            f"a {type(model).__name__} cannot be merged with a {type(other).__name__}; merge models of the same type."
+        )
+
+
+def check_same_columns(model: object, other: object) -> None:
+    """Raise an error unless both fitted models have the same columns, by number and names."""
+    numbers = [int(getattr(fitted, "n_features_in_", 0)) for fitted in (model, other)]
+    if numbers[0] != numbers[1]:
+        raise DataError(
+            f"one model has {_format_count(numbers[0])}, the other {_format_count(numbers[1])}; "
+            "merge models of the same columns."
+        )
+    names = [list(getattr(fitted, "feature_names_in_", ())) for fitted in (model, other)]
+    if names[0] and names[1] and names[0] != names[1]:
+        place = next(j for j, (one, two) in enumerate(zip(*names, strict=True)) if one != two)
+        raise DataError(
+            f"column {place} is {names[0][place]!r} in one model and {names[1][place]!r} in the other; "
+            "merge models of the same columns, in the same order."
+        )
+
+
+def describe_difference(name: str, value: object, other: object, max_length: int = 40) -> str:
+    """Describe how two models differ in a parameter."""
+    shown = [repr(v) for v in (value, other)]
+    return f"{name} differs" if max(map(len, shown)) > max_length else f"{name} is {shown[0]} and {shown[1]}"
+
+
+def _format_count(columns: int) -> str:
+    return "1 column" if columns == 1 else f"{columns} columns"

@@ -1,7 +1,7 @@
 """Registration of the classes that model files may contain.
 
 `register_record` is for the parts of a fitted model, `register_estimator` for the model itself, and
-`priory.families.registry.register_family` for families. A model file may only name classes that were registered by code
+`priory.families.base.register_family` for families. A model file may only name classes that were registered by code
 that has been imported, and its content is checked against the declarations of the class.
 
 >>> from dataclasses import dataclass

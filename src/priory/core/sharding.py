@@ -1,21 +1,89 @@
-"""Split rows into shards, process the shards on several threads, and add up the results.
+"""Rows in shards on several threads, and the memory and cores that a process may use.
 
-The shards have a fixed size and are added in order, so the result does not depend on the number of threads. Each shard
-is converted to float64 rows separately: the extra memory is a few shards, for any dtype and layout of the table.
+Rows are cut into shards of a fixed size, the shards are processed on threads, and their results are added in order: the
+number of threads changes no bit of the result.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from priory.core.machine import n_usable_cores
 from priory.core.typing import Array
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+
+CONTAINER_LIMIT, PROCESS_LIMITS = Path("/sys/fs/cgroup/memory.max"), Path("/proc/self/limits")  # on Linux
+
+
+def total_memory_bytes() -> int | None:
+    """Physical memory in bytes; None if it cannot be determined."""
+    if hasattr(os, "sysconf"):  # not on Windows
+        with suppress(ValueError, OSError):  # the names may be unknown to the system
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return _ask_psutil()
+
+
+def find_memory_limit() -> int | None:
+    """The memory that this process may use, in bytes: physical memory or a lower limit; None if unknown."""
+    machine = total_memory_bytes()
+    return None if machine is None else min(machine, *_list_limits())
+
+
+def _list_limits() -> list[int]:
+    """Memory limits set by a container or by ulimit."""
+    limits = [sys.maxsize]
+    with suppress(OSError, ValueError):  # the file does not exist, or contains "max"
+        limits.append(int(CONTAINER_LIMIT.read_text(encoding="ascii")))
+    with suppress(OSError):
+        lines = [line.split() for line in PROCESS_LIMITS.read_text(encoding="ascii").splitlines()]
+        limits += [int(words[3]) for words in lines if words[:3] == ["Max", "address", "space"] and words[3].isdigit()]
+    return limits
+
+
+def _ask_psutil() -> int | None:
+    try:
+        import psutil
+    except ImportError:
+        return None
+    return int(psutil.virtual_memory().total)
+
+
+def n_usable_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def limit_blas_threads() -> AbstractContextManager[object]:
+    """Return a context in which BLAS uses a single thread.
+
+    Meant for many small products: BLAS synchronises its threads after each one, which is slow on a busy machine.
+    Measured on two busy cores, the products of a 1,000,000 x 50 table take 4.5 s with BLAS's threads and 0.15 s with
+    one BLAS thread in each of ours.
+    """
+    context: AbstractContextManager[object] = _threadpool_controller().limit(limits=1, user_api="blas")
+    return context
+
+
+@cache
+def _threadpool_controller() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
 
 ROWS_PER_SHARD = 1 << 15
 MAX_SCORES_PER_SHARD = 1 << 20

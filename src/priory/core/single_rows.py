@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.input_guard import name_cells
-from priory.core.optional_attribute import optional_method
+from priory.core.optional_attributes import optional_method
 from priory.core.typing import Array, Label
 from priory.errors import DataError, KindError
 

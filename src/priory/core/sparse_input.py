@@ -7,8 +7,7 @@ import warnings
 
 from scipy import sparse
 
-from priory.core.error_messages import shorten_message
-from priory.errors import DataError
+from priory.errors import DataError, shorten_message
 
 CompressedMatrix = (
     sparse.csr_array | sparse.csr_matrix | sparse.csc_array | sparse.csc_matrix | sparse.bsr_array | sparse.bsr_matrix

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sklearn.utils.validation import check_is_fitted
 
-from priory.core.name_suggestions import suggest_name
 from priory.core.sharding import use_one_thread
+from priory.core.similar_names import suggest_name
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, StaleModelError
-from priory.estimators.labels import encode_labels
+from priory.estimators.label_encoding import encode_labels
 from priory.estimators.learned_classifier import CorrectedClassifier
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier
@@ -28,10 +28,10 @@ from priory.evaluation.scores import Scores
 from priory.learning.counting import Countable, Counter, add_parts, check_countable
 from priory.learning.learned import Learned
 from priory.learning.left_out_scores import judge_parts, sample_part
-from priory.models.column_profile import Profiles, add_profiles, profile_columns
-from priory.models.date_parts import find_source_column
-from priory.models.row_sample import RowSample
-from priory.models.table_reading import read_table
+from priory.model.column_profile import Profiles, add_profiles, profile_columns
+from priory.model.row_sample import RowSample
+from priory.tables.dates import find_source_column
+from priory.tables.table_reading import read_table
 
 FAN_IN = 8  # records that one task of the tree adds up
 

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.name_suggestions import suggest_name
+from priory.core.similar_names import suggest_name
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.leakage.finders.duplicates import MAX_ROWS_PER_DISTINCT, format_chance_note, rate_copies
-from priory.leakage.findings import Finding, Findings, Severity
-from priory.leakage.significance import clopper_pearson_interval
-from priory.models.cells import Cells, LabelCells, NumberCells, hash_value
-from priory.models.row_sample import hash_labelled_rows
-from priory.models.table import Table
-from priory.models.table_reading import read_table
+from priory.leakage.findings import Finding, Findings, Severity, clopper_pearson_interval
+from priory.model.cells import Cells, LabelCells, NumberCells, hash_value
+from priory.model.row_sample import hash_labelled_rows
+from priory.tables.table import Table
+from priory.tables.table_reading import read_table
 
 HASH_COLUMNS = ("row", "label", "group", "train", "test")
 

@@ -21,17 +21,17 @@ from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags,
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from priory.bayes.description_length import label_log_probabilities, log_shared_probability
+from priory.bayes.probability import check_distribution
 from priory.core.atomic_state import find_lock
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
-from priory.core.optional_attribute import optional_method
+from priory.core.optional_attributes import optional_method
 from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import Array, Classifier, Label, MatrixLike, RandomState
 from priory.errors import DataError, PrioryError
 from priory.estimators.folds import make_splitter
 from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
-from priory.hypotheses.description_length import label_log_probabilities, log_shared_probability
-from priory.probability.rules import check_distribution
 
 
 class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):

@@ -25,8 +25,8 @@ from priory.estimators.naive_bayes import NaiveBayes
 from priory.evaluation.comparison import compare_scores
 from priory.evaluation.intervals import Interval
 from priory.evaluation.scores import Scores
-from priory.models.table import Table
-from priory.models.table_reading import read_table
+from priory.tables.table import Table
+from priory.tables.table_reading import read_table
 
 MAX_BINS = 5  # of a column of numbers in a class, with equal numbers of rows in each
 MIN_ROWS_PER_CELL = 5  # of a pair of bins, on average

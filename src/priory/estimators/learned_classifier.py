@@ -1,8 +1,8 @@
-"""scikit-learn's methods and attributes for classifiers that learn by counting (`priory.learning`)."""
+"""scikit-learn skins over `priory.learning`: parameters in, what was learned as attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike
 
 from priory.calibration.corrections import Corrections
 from priory.core.content_hash import hash_content
-from priory.core.display_table import join_html, join_words
+from priory.core.display_table import DisplayTable, format_cell, join_html, join_words
+from priory.core.input_guard import check_same_type
 from priory.core.logspace import log_normalise, normalise
-from priory.core.model_matching import check_same_type
-from priory.core.optional_attribute import optional_attribute
+from priory.core.optional_attributes import optional_attribute
 from priory.core.typing import Array, Label
 from priory.errors import NotAvailableError, NotLearnedError, StaleModelError
-from priory.estimators.labels import convert_to_numpy, encode_labels, sort_labels
-from priory.estimators.model_summary import summarise_model
+from priory.estimators.label_encoding import convert_to_numpy, encode_labels, sort_labels
 from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, raise_not_fitted
 from priory.learning import learned as algebra
 from priory.learning.classifier import CountingClassifier
@@ -26,12 +25,35 @@ from priory.learning.counting import PartCounter, check_total, describe_unlearne
 from priory.learning.learned import Learned, answer, find_best
 from priory.learning.left_out_scores import answer_left_out, judge_sample, judge_splits, make_scores
 from priory.learning.row_kind import Parameters, RowKind
-from priory.models.model_statistics import ModelStatistics
+from priory.model.model_statistics import ModelStatistics
 
 if TYPE_CHECKING:
     from sklearn.model_selection import BaseCrossValidator
 
     from priory.evaluation.scores import Scores
+
+
+MAX_SUMMARY_ROWS = 20
+
+
+def summarise_model(
+    title: str, classes: Array, counts: Array, class_prior: Array, families: dict[str, str]
+) -> list[DisplayTable]:
+    """The classes with their rows and priors and, if there are columns of different families, the columns."""
+    rows = [
+        (format_cell(label), n, p)
+        for label, n, p in zip(classes.tolist(), counts.tolist(), class_prior.tolist(), strict=True)
+    ]
+    tables = [DisplayTable(title, ("class", "rows", "P(class)"), tuple(rows[:MAX_SUMMARY_ROWS]), _note_more(rows))]
+    if families:
+        columns = [(format_cell(name), family) for name, family in families.items()]
+        tables.append(DisplayTable("", ("column", "family"), tuple(columns[:MAX_SUMMARY_ROWS]), _note_more(columns)))
+    return tables
+
+
+def _note_more(rows: Sequence[object]) -> str:
+    return f"and {len(rows) - MAX_SUMMARY_ROWS:,} more" if len(rows) > MAX_SUMMARY_ROWS else ""
+
 
 Folds: TypeAlias = "str | int | BaseCrossValidator"  # "auto", a number, or one of scikit-learn's splitters
 LEARNED_ATTRIBUTES = {  # as model files and pickles name them: the field of `Learned`, and its value if it is left out

@@ -1,40 +1,80 @@
-"""A decision tree pruned by minimum description length: the bits of the tree plus the bits of its exceptions.
-
-    L(tree) + L(labels | tree)
-
-The labels of known rows are described by a tree and its exceptions. One bit says whether a node is a question or a
-leaf. A question names its column and one of its thresholds or labels. A leaf has the adaptive code of its classes
-(`priory.hypotheses.description_length.label_bits`) in two parts: the bits of the classes given the share of each in the
-leaf, its exceptions, which are none if all rows have one class; and the rest, which tells these shares, as part of the
-tree. The description is a sum over the nodes, so the shortest of all prunings is found in one pass from the leaves to
-the root.
-"""
+"""A decision tree pruned by minimum description length: the bits of the tree plus the bits of its exceptions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from priory.core.input_guard import guard_input
+from priory.bayes.description_length import Bits, label_bits, to_bits
+from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, x_log_y
-from priory.core.sample_weight import check_sample_weight
 from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import Array, MatrixLike, RandomState
-from priory.estimators.tree_questions import Question, encode_questions, list_questions, read_labels
-from priory.hypotheses.description_length import Bits, label_bits, to_bits
-from priory.models.table_reading import read_table
+from priory.errors import DataError
+from priory.tables.table import Table
+from priory.tables.table_reading import read_table
 
 if TYPE_CHECKING:
     from sklearn.tree._tree import Tree
+
+
+MAX_VALUES_OF_A_COLUMN = 1000  # a column with more is an identifier
+
+
+class Question(NamedTuple):
+    """A column of the table, by its position, and the label that is asked for; None for a column of numbers."""
+
+    column: int
+    value: object = None
+
+
+def read_labels(X: object) -> Table | None:
+    """The table, if some of its cells are labels or it is made of dicts; None for numbers, which scikit-learn reads."""
+    if issparse(X):
+        return None
+    cells = np.asarray(X)
+    if cells.dtype.kind not in "OUS" or (cells.ndim == 2 and not any(isinstance(cell, str) for cell in cells.flat)):
+        return None
+    return read_table(X)
+
+
+def list_questions(table: Table) -> list[Question]:
+    """One question for each column of numbers, and one for each value of each column of labels."""
+    questions = []
+    for column, (name, kind) in enumerate(table.column_kinds().items()):
+        values = table.labels([column]).values[0].tolist() if kind == "label" else [None]
+        if len(values) > MAX_VALUES_OF_A_COLUMN:
+            raise DataError(f"column {name!r} holds {len(values):,} different labels; leave it out.")
+        questions += [Question(column, value) for value in values]
+    return questions
+
+
+def encode_questions(questions: Sequence[Question], table: Table, positions: Sequence[int]) -> Array:
+    """(rows, questions): numbers as they are, and 1 where a label has the value; NaN where a cell is missing.
+
+    ``positions`` says where each column that the questions know stands in the table.
+    """
+    encoded = np.empty((table.rows, len(questions)))
+    for j, (column, value) in enumerate(questions):
+        place = positions[column]
+        if value is None:
+            encoded[:, j] = table.numbers([place])[:, 0]
+        else:
+            cells = table.labels([place])
+            answers = np.array([*(label == value for label in cells.values[0].tolist()), np.nan], dtype=float)
+            encoded[:, j] = answers[cells.codes[:, 0]]  # the code of a missing cell, -1, points to the last
+    return encoded
+
 
 NODE_BITS = 1.0  # whether a node is a question or a leaf
 

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from priory.core.optional_attribute import optional_attribute
+from priory.core.optional_attributes import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
-from priory.models.class_prior import ClassPrior, ClassWeight
-from priory.models.explanation import Ledgers, check_unit
-from priory.models.family_choice import argmax_evidence
-from priory.models.naive_bayes import Model
-from priory.models.schema import FamiliesLike, Schema
-from priory.models.textbook_families import TextbookFamilies, ValuePriors
+from priory.model.family_choice import argmax_evidence
+from priory.model.ledger import Ledgers, check_unit
+from priory.model.model_statistics import ClassPrior, ClassWeight
+from priory.model.schema import FamiliesLike, Schema, TextbookFamilies, ValuePriors
+from priory.model.table_model import Model
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from priory.models.probability_tables import ParameterCount, ProbabilityTables
+    from priory.model.probability_tables import ParameterCount, ProbabilityTables
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,7 @@ class NaiveBayes(CorrectedClassifier):
     @optional_attribute
     def tables_(self) -> ProbabilityTables:
         """P(class), and P(value | class) of every column, with the counts and the formula of each estimate."""
-        from priory.models.probability_tables import tabulate_model
+        from priory.model.probability_tables import tabulate_model
 
         return tabulate_model(self._learned().model())
 
@@ -252,7 +251,7 @@ class NaiveBayes(CorrectedClassifier):
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
-        from priory.models.probability_tables import count_model_parameters
+        from priory.model.probability_tables import count_model_parameters
 
         return count_model_parameters(self._learned().model())
 

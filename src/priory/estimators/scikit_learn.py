@@ -1,6 +1,6 @@
 """scikit-learn's base classes; stand-ins for them in a process that only answers, such as ``priory predict``.
 
-Importing scikit-learn takes longer than most commands. In a process that avoids it (`priory.core.avoided_imports`) the
+Importing scikit-learn takes longer than most commands. In a process that avoids it (`priory.core.lazy_imports`) the
 classifiers learn, forget, predict and explain in the same way, and it is imported only if something needs it after all.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.avoided_imports import is_avoided
+from priory.core.lazy_imports import is_avoided
 from priory.core.typing import Array
 
 if TYPE_CHECKING:

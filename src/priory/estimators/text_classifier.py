@@ -9,29 +9,36 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 import scipy
 
-from priory.bag_of_words.bag_counts import BagCounts
-from priory.bag_of_words.documents import Document
-from priory.bag_of_words.sparse_counts import SparseCounts
-from priory.bag_of_words.token_counts import TokenCounts
-from priory.bag_of_words.tokenizer import Analyzer
-from priory.bag_of_words.vocabulary import FixedVocabulary, check_words_kept
-from priory.calibration.calibrated_model import EvidenceSplit
+from priory.calibration.corrections import EvidenceSplit
 from priory.core.display_table import DisplayTable
-from priory.core.optional_attribute import optional_attribute
+from priory.core.optional_attributes import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.text_rows import TextRows
-from priory.models.class_prior import ClassPrior, ClassWeight
-from priory.models.document_model import DocumentModel
-from priory.models.explanation import Ledger, LedgerLine, Ledgers, check_unit
-from priory.models.token_evidence import TokenEvidence, find_strongest_tokens, make_token_lines, move_absence
+from priory.model.document_model import DocumentModel
+from priory.model.ledger import (
+    Ledger,
+    LedgerLine,
+    Ledgers,
+    TokenEvidence,
+    check_unit,
+    find_strongest_tokens,
+    make_token_lines,
+    move_absence,
+)
+from priory.model.model_statistics import ClassPrior, ClassWeight
+from priory.text.documents import Document
+from priory.text.sparse_counts import SparseCounts
+from priory.text.token_counts import BagCounts, TokenCounts
+from priory.text.tokenizer import Analyzer
+from priory.text.vocabulary import FixedVocabulary, check_words_kept
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-    from priory.models.probability_tables import ParameterCount, ProbabilityTables
+    from priory.model.probability_tables import ParameterCount, ProbabilityTables
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "salt_"), find_fault=find_classifier_fault)
@@ -280,7 +287,7 @@ class TextClassifier(CorrectedClassifier):
     @optional_attribute
     def tables_(self) -> ProbabilityTables:
         """P(class), and P(word | class) of the words that distinguish the classes most; see ``tabulate_words``."""
-        from priory.models.probability_tables import tabulate_texts
+        from priory.model.probability_tables import tabulate_texts
 
         model = self._model()
         return tabulate_texts(model.text, model.records, self.classes_, self.class_count_, self.class_prior_)
@@ -302,7 +309,7 @@ class TextClassifier(CorrectedClassifier):
         cash  (0+1)/(2+4) = 0.1667  (1+1)/(2+4) = 0.3333
         you   (1+1)/(2+4) = 0.3333  (0+1)/(2+4) = 0.1667
         """
-        from priory.models.probability_tables import tabulate_words
+        from priory.model.probability_tables import tabulate_words
 
         model = self._model()
         chosen = self.vocabulary_ if words is None else list(words)
@@ -312,7 +319,7 @@ class TextClassifier(CorrectedClassifier):
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
-        from priory.models.probability_tables import count_parameters
+        from priory.model.probability_tables import count_parameters
 
         counts = self._counts_in_use()  # a parameter for each token; without the assumption, one for each set of tokens
         return count_parameters(len(counts.n), len(counts), float(len(counts)))

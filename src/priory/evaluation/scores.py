@@ -12,27 +12,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.display_table import import_pandas
-from priory.core.logspace import log, x_log_y
-from priory.core.sample_weight import check_sample_weight
-from priory.core.special_functions import expit
+from priory.core.input_guard import check_sample_weight
+from priory.core.logspace import expit, log, x_log_y
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.evaluation.class_scores import ClassScores, find_worst_classes, score_classes
-from priory.evaluation.curves import Curve, precision_recall_curve, roc_curve
+from priory.evaluation.curves import (
+    N_RELIABILITY_BINS,
+    ClassScores,
+    Curve,
+    ReliabilityBin,
+    calibration_error,
+    compute_reliability_bins,
+    find_worst_classes,
+    precision_recall_curve,
+    roc_curve,
+    score_classes,
+)
 from priory.evaluation.intervals import (
     Interval,
     effective_sample_size,
     mean_interval,
     proportion_interval,
 )
-from priory.evaluation.reliability import (
-    N_RELIABILITY_BINS,
-    ReliabilityBin,
-    calibration_error,
-    compute_reliability_bins,
+from priory.evaluation.score_table import (
+    OVERALL_SCORES,
+    explain_too_few_rows,
+    format_scores,
+    format_scores_html,
+    format_verdict,
+    scores_to_dict,
 )
-from priory.evaluation.score_table import OVERALL_SCORES, format_scores, format_scores_html, scores_to_dict
-from priory.evaluation.verdict import explain_too_few_rows, format_verdict
 
 if TYPE_CHECKING:
     import pandas as pd

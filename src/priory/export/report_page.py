@@ -1,20 +1,78 @@
-"""Render a report from its template and style sheet, with a strict content security policy."""
+"""The page of a report: its template, and small figures without a plotting library."""
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import sha256
+from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from priory.core.typing import Array
 from priory.errors import MissingDependencyError
-from priory.export.small_figures import draw_bar
-from priory.models.ledger_formatting import find_widest
+from priory.evaluation.curves import ReliabilityBin
+from priory.model.ledger_output import find_widest
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from jinja2 import Template
     from markupsafe import Markup
+
+
+WIDTH, HEIGHT = 160, 44  # of a histogram, in pixels
+SQUARE = 72  # width and height of a reliability diagram
+MIN_DOT, MAX_DOT = 1.5, 6.5  # radius
+N_COLOURS = 7  # classes beyond these share the last colour
+
+
+def draw_bar(share: float, kind: str) -> str:
+    """Draw a bar over a share of the width; ``kind`` is "for" or "against". It is hidden from screen readers."""
+    width = max(100 * min(share, 1.0), 0.4) if share > 0 else 0.0  # small shares stay visible
+    return (
+        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="{kind}" width="{width:.1f}" height="8" rx="1"/></svg>'
+    )
+
+
+def draw_stacked_bars(counts: Array, title: str) -> str:
+    """Draw stacked bars; ``counts`` is (bars, classes)."""
+    heights = counts / max(float(counts.sum(axis=1).max(initial=0.0)), 1e-300) * HEIGHT  # (bars, classes)
+    step = WIDTH / max(len(counts), 1)
+    shapes = []
+    for place, stack in enumerate(heights):
+        top = float(HEIGHT)  # SVG's y axis points down
+        for c, height in enumerate(stack.tolist()):
+            if height > 0:
+                top -= height
+                shapes.append(
+                    f'<rect class="class-{min(c, N_COLOURS - 1)}" x="{place * step:.1f}" y="{top:.1f}" '
+                    f'width="{max(step - 1, 0.5):.1f}" height="{height:.1f}"/>'
+                )
+    return _make_svg(WIDTH, HEIGHT, title, "".join(shapes))
+
+
+def draw_reliability(bins: Sequence[ReliabilityBin], title: str) -> str:
+    """Draw a reliability diagram of one class; the area of a dot grows with its number of rows."""
+    total = sum(one.rows for one in bins) or 1.0
+    dots = "".join(
+        f'<circle class="class-0" cx="{SQUARE * one.certainty:.1f}" cy="{SQUARE * (1 - one.accuracy.value):.1f}" '
+        f'r="{MIN_DOT + (MAX_DOT - MIN_DOT) * float(np.sqrt(one.rows / total)):.1f}"/>'
+        for one in bins
+    )
+    return _make_svg(SQUARE, SQUARE, title, f'<path class="diagonal" d="M0 {SQUARE}L{SQUARE} 0"/>{dots}', MAX_DOT)
+
+
+def _make_svg(width: int, height: int, title: str, shapes: str, margin: float = 0.0) -> str:
+    """Wrap shapes in an SVG of this size, with a margin for dots at the edges."""
+    full_width, full_height = f"{width + 2 * margin:g}", f"{height + 2 * margin:g}"
+    frame = f"{0 - margin:g} {0 - margin:g} {full_width} {full_height}"
+    return (
+        f'<svg class="small" width="{full_width}" height="{full_height}" viewBox="{frame}" role="img" '
+        f'aria-label="{escape(title)}">{shapes}</svg>'
+    )
 
 
 def render_page(page: dict[str, object]) -> str:

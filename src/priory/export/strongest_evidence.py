@@ -7,14 +7,13 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from priory.calibration.succession import LIMIT_NAME
+from priory.calibration.corrections import LIMIT_NAME
 from priory.core.logspace import log, log_sum_exp
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
 from priory.estimators.sklearn_compat import take_table_rows
-from priory.models.explanation import Ledger
-from priory.models.ledger_formatting import DECIBANS_PER_NAT
-from priory.models.token_evidence import TokenEvidence
+from priory.model.ledger import Ledger, TokenEvidence
+from priory.model.ledger_output import DECIBANS_PER_NAT
 
 MAX_EVIDENCE_PER_CLASS = 10
 MAX_ROWS_TO_EXPLAIN = 500  # rows over which the evidence of columns is averaged, balanced by class

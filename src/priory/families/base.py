@@ -1,21 +1,23 @@
-"""Base classes of the families: a likelihood together with its conjugate prior.
+"""A family is a likelihood together with its conjugate prior, and a registry of families by name.
 
 A family's fields are the hyperparameters of its prior, so an instance *is* a state of belief, and learning is
 
     posterior = prior + statistics          # in code: ``family + family.observe(x)``
 
-whose result is an instance of the same class. The evidence is then defined once for all families: the ratio of the
-normalisers of posterior and prior.
+whose result is an instance of the same class. The evidence is then defined once for all families: how much the
+normaliser of the belief grew.
 
-    ColumnFamily    interface of a model for a block of columns
-    Family          a ColumnFamily that is a distribution (a belief) over the parameters of one likelihood
-    ArrayFamily     a Family whose statistics are arrays of shape (classes, columns)
+    ColumnFamily    the interface of a block of columns: collect statistics, score new cells for each class
+    Family          a ColumnFamily that is a belief about the parameters of one likelihood
+    ArrayFamily     a Family whose statistics of a block are arrays (classes, columns)
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,6 +27,7 @@ from priory.core.column_kernels import assign_single_class
 from priory.core.display_table import DisplayTable, EstimateTable
 from priory.core.exact_sums import ExactSums
 from priory.core.logspace import log
+from priory.core.registration import BY_CLASS, Registration, add_registration
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import Statistics
 from priory.core.typing import Array, ColumnKind
@@ -322,3 +325,51 @@ def _shorten_value(value: object) -> str:
 def nan_where_zero(n: Array) -> Array:
     """Replace zeros by NaN, so that dividing by ``n`` gives NaN (unknown) without a warning."""
     return np.where(n > 0, n, np.nan)
+
+
+FamilyT = TypeVar("FamilyT", bound=type[AnyFamily])
+
+
+@dataclass(frozen=True)
+class FamilyRegistration(Registration):
+    """The registration of a family: its name in parameters ("" if it needs arguments), and its rank in "auto"."""
+
+    cls: type[AnyFamily]
+    declared_name: str = ""
+    auto_rank: int | None = None
+
+
+def register_family(declared_name: str = "", *, auto_rank: int | None = None) -> Callable[[FamilyT], FamilyT]:
+    """Register a family, so that parameters can name it and model files can contain it.
+
+    ``declared_name`` is the name in ``families={"column": name}`` and ``--type column=name``; leave it out for a family
+    that needs arguments. ``auto_rank`` makes it a candidate of "auto": of families with equal evidence, the one with
+    the lowest rank (the simplest) is chosen.
+    """
+
+    def register(cls: FamilyT) -> FamilyT:
+        return add_registration(
+            FamilyRegistration(cls, cls.__name__, declared_name=declared_name, auto_rank=auto_rank), cls
+        )
+
+    return register
+
+
+def is_registered_family(cls: type) -> bool:
+    return isinstance(BY_CLASS.get(cls), FamilyRegistration)
+
+
+def families_by_name() -> dict[str, type[AnyFamily]]:
+    """The families that have a name in parameters, sorted by name."""
+    found = {r.declared_name: r.cls for r in _registrations() if r.declared_name}
+    return dict(sorted(found.items()))
+
+
+def auto_candidates(kind: ColumnKind) -> tuple[type[AnyFamily], ...]:
+    """The families that "auto" chooses from for a column of this kind, the simplest first."""
+    ranked = [(r.auto_rank, r.cls) for r in _registrations() if r.auto_rank is not None and r.cls.column_kind == kind]
+    return tuple(cls for _, cls in sorted(ranked, key=lambda pair: pair[0]))
+
+
+def _registrations() -> list[FamilyRegistration]:
+    return [r for r in BY_CLASS.values() if isinstance(r, FamilyRegistration)]

@@ -17,10 +17,9 @@ from priory.core.statistics import find_members
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, nan_where_zero
+from priory.families.base import Family, GroupedRows, nan_where_zero, register_family
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
 from priory.families.open_columns import OpenColumns, OpenLabels
-from priory.families.registry import register_family
 from priory.families.value_counts import CategoricalCells, ValueCounts, take_shown_values
 
 

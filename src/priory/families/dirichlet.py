@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from priory.core.special_functions import betaincinv, gammaln
+from priory.core.logspace import betaincinv, gammaln
 from priory.core.typing import Array
 from priory.families.base import nan_where_zero
 

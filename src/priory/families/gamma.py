@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
-from priory.core.logspace import log_sum_exp
+from priory.core.logspace import gammainc, gammaincinv, gammaln, log_sum_exp, ndtri, psi, psi_prime
 from priory.core.registration import register_record
-from priory.core.special_functions import gammainc, gammaincinv, gammaln, ndtri, psi, psi_prime
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps
 from priory.families.open_columns import OpenColumns, OpenGammas
-from priory.families.registry import register_family
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # beyond these, sums would overflow
 MIN_EXCESS = MIN_VARIATION**2  # of log(mean x) over mean(log x)

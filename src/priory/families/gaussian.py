@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
-from priory.core.logspace import LOG_TWO_PI, log
-from priory.core.special_functions import gammainccinv, gammaln, stdtrit
+from priory.core.logspace import LOG_TWO_PI, gammainccinv, gammaln, log, stdtrit
 from priory.core.typing import Array
-from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero
+from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
 from priory.families.open_columns import OpenColumns, OpenGaussians
-from priory.families.registry import register_family
 
 MAX_STEP_IN_UNITS = 1e100
 MAX_ABS_Z = 1e140  # clipped here: the square of a larger value would overflow, and the result is the same

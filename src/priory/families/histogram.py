@@ -15,17 +15,13 @@ from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.display_table import EstimateTable
-from priory.core.logspace import log
-from priory.core.special_functions import gammaln
+from priory.core.logspace import gammaln, log
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.atom import Atom
-from priory.families.base import Family, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero
-from priory.families.histogram_leave_one_out import leave_out_bins, outer_edge
-from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals
+from priory.families.base import Family, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
+from priory.families.leave_one_out import Atom, LeaveOneOutResult, RowRemovals, leave_out_bins, outer_edge
 from priory.families.open_columns import OpenBins, OpenColumns
-from priory.families.registry import register_family
 from priory.families.value_counts import ValueCounts
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)

@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class
-from priory.core.logspace import log, x_log_y
+from priory.core.logspace import gammaln, log, x_log_y
 from priory.core.registration import register_record
-from priory.core.special_functions import gammaln
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.families import dirichlet
-from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero
-from priory.families.registry import register_family
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 
 
 @register_record("TokenCounts", axes={"n": "c", "tokens": "cd", "shares": "cd", "log_ways": "c"})

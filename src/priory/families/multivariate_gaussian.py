@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.exact_products import sum_products_by_class, sum_products_of_rows
-from priory.core.logspace import LOG_TWO_PI
-from priory.core.special_functions import gammainccinv, gammaln, multigammaln, stdtrit
+from priory.core.logspace import LOG_TWO_PI, gammainccinv, gammaln, multigammaln, stdtrit
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.families.base import ArrayFamily, nan_where_zero
-from priory.families.registry import register_family
-from priory.families.scatter import Scatter
+from priory.families.base import ArrayFamily, nan_where_zero, register_family
+from priory.families.moments import Scatter
 
 
 class MultivariateNormalParameters(NamedTuple):

@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
-from priory.core.logspace import log, x_log_y
+from priory.core.logspace import MAX_EXACT_COUNT, gammaincinv, gammaln, log, log_factorial, x_log_y
 from priory.core.registration import register_record
-from priory.core.special_functions import MAX_EXACT_COUNT, gammaincinv, gammaln, log_factorial
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
-from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows
+from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, register_family
 from priory.families.open_columns import OpenColumns, OpenPoisson
-from priory.families.registry import register_family
 
 EXCESS_ROUNDING = 1e-12  # relative error of a sum of logarithms, each of them rounded
 

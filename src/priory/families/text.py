@@ -7,20 +7,17 @@ from typing import ClassVar, Literal, Self, final
 
 import numpy as np
 
-from priory.bag_of_words.bag_counts import BagCounts
-from priory.bag_of_words.languages import load_stop_words
-from priory.bag_of_words.text_model import TextModel, TextRecords
-from priory.bag_of_words.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts
-from priory.bag_of_words.token_counts import OccurrencesAndPresence, TokenCounts
-from priory.bag_of_words.token_features import TokenFeatures
-from priory.bag_of_words.tokenizer import Tokenizer
-from priory.bag_of_words.vocabulary import build_vocabulary
 from priory.core.display_table import EstimateTable
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
-from priory.families.base import ColumnFamily
-from priory.families.registry import register_family
+from priory.families.base import ColumnFamily, register_family
+from priory.text.text_model import TextModel, TextRecords
+from priory.text.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts
+from priory.text.token_counts import BagCounts, OccurrencesAndPresence, TokenCounts
+from priory.text.token_features import TokenFeatures
+from priory.text.tokenizer import Tokenizer, load_stop_words
+from priory.text.vocabulary import build_vocabulary
 
 TextStatistics = BagCounts | OccurrencesAndPresence
 

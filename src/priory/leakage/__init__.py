@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from sklearn.base import BaseEstimator
 
 from priory.leakage.audit_tables import AuditData
+from priory.leakage.audited_tables import ColumnLike, TableLike, read_audit_data
 from priory.leakage.finders import (
     boilerplate,
     columns,
@@ -25,7 +26,6 @@ from priory.leakage.finders import (
 )
 from priory.leakage.finders import groups as groups_finder
 from priory.leakage.findings import Effect, Finding, Findings, Severity, Suspicion, confirm_suspicions
-from priory.leakage.inputs import ColumnLike, TableLike, read_audit_data
 
 __all__ = ["Effect", "Finding", "Findings", "Severity", "audit"]
 

@@ -1,11 +1,4 @@
-"""Leave-one-out naive Bayes over binned columns, in closed form.
-
-    log p(c | x) = log π_c + Σ_j log (n_j[c, x_j] / π_c + 1) + const
-
-``n_j[c, b]`` is the number of rows of class c in bin b of column j, without the row that is predicted; ``π_c`` is the
-frequency of the class. A bin without other rows gives no evidence, for any class sizes. Rows of one class in one bin
-get the same prediction, so a column is scored from its counts alone, and leaving a column out is a subtraction.
-"""
+"""How well each column predicts the label by itself: its votes, and the scores of texts."""
 
 from __future__ import annotations
 
@@ -15,6 +8,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from priory.core.typing import Array
+from priory.estimators.text_classifier import TextClassifier
+
+MAX_DOCUMENTS_SCORED = 20_000  # documents used to measure the effect of a finding
+
+
+def sample_documents(documents: list[str], labels: Array) -> tuple[list[str], Array]:
+    """Return about `MAX_DOCUMENTS_SCORED` evenly spaced documents with their labels, or all if there are fewer."""
+    step = max(1, len(documents) // MAX_DOCUMENTS_SCORED)
+    return documents[::step], labels[::step]
+
+
+def log_joint_leave_one_out(documents: list[str], labels: Array, stop_words: Sequence[str] | None = None) -> Array:
+    """Return log p(class, document) from all other documents, (documents, classes); classes are 0, 1, ..."""
+    model = TextClassifier(stop_words=list(stop_words) if stop_words else None, calibrate=False).fit(documents, labels)
+    joint = np.full((len(documents), int(labels.max()) + 1), -np.inf)  # -inf for classes outside of the sample
+    joint[:, model.classes_] = model.leave_one_out(documents, labels)
+    return joint
+
+
+def mark_correct_documents(documents: list[str], labels: Array, stop_words: Sequence[str] | None = None) -> Array:
+    """Whether each document is classified correctly by all other documents, without ``stop_words``: (documents,)."""
+    return np.asarray(log_joint_leave_one_out(documents, labels, stop_words).argmax(axis=1) == labels)
+
 
 MAX_COLUMN_BINS = 32  # of a numeric column
 N_VOTE_FOLDS = 10  # of mark_correct_out_of_fold

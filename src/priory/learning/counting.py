@@ -22,8 +22,8 @@ from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.learning.learned import LabelEncoder, Learned, count, settle
 from priory.learning.row_kind import RowKind
-from priory.models.column_profile import Profiles
-from priory.models.model_statistics import ModelStatistics
+from priory.model.column_profile import Profiles
+from priory.model.model_statistics import ModelStatistics
 
 
 class Counter(Protocol):

@@ -6,7 +6,7 @@
     a + b     statistics + statistics
     decay     factor * statistics
 
-Corrections are a function of the statistics, which include a fair sample of the rows (`priory.models.row_sample`):
+Corrections are a function of the statistics, which include a fair sample of the rows (`priory.model.row_sample`):
 
     fit, refresh    corrections are derived from the statistics
     learn           they stay in use, and their tempering learns from the answers to each batch before it is learned;
@@ -26,21 +26,18 @@ from typing import Any
 
 import numpy as np
 
-from priory.calibration.calibrated_model import CalibratedModel
-from priory.calibration.corrections import Corrections
+from priory.calibration.corrections import CalibratedModel, Corrections
+from priory.core.input_guard import check_sample_weight, round_weights
 from priory.core.logspace import log_normalise
-from priory.core.machine import find_memory_limit
-from priory.core.name_suggestions import suggest_name
-from priory.core.sample_weight import check_sample_weight, round_weights
-from priory.core.sharding import score_shards
-from priory.core.similar_labels import describe_similar_labels
+from priory.core.sharding import find_memory_limit, score_shards
+from priory.core.similar_names import describe_similar_labels, suggest_name
 from priory.core.statistics import find_members, find_unlearned_row
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
 from priory.learning.row_kind import Batch, RowKind, warn_user
-from priory.models.cells import take_rows
-from priory.models.model_statistics import ModelStatistics
-from priory.models.row_sample import RowSample, choose_memory
+from priory.model.cells import take_rows
+from priory.model.model_statistics import ModelStatistics
+from priory.model.row_sample import RowSample, choose_memory
 
 ANSWERS_AT_A_TIME = 1 << 23  # rows x classes
 Normaliser = Callable[[Array, Array], Array]  # makes log p(c | x) or p(c | x) of log p(c, x) and log p(c)

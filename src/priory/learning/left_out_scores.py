@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from priory.calibration.calibrated_model import CalibratedModel
+from priory.calibration.corrections import CalibratedModel
 from priory.core.logspace import log_normalise
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
 from priory.learning.row_kind import Batch
-from priory.models.cells import Cells, take_rows
-from priory.models.model_statistics import ModelStatistics
-from priory.models.row_sample import RowSample, split_weights
+from priory.model.cells import Cells, take_rows
+from priory.model.model_statistics import ModelStatistics
+from priory.model.row_sample import RowSample, split_weights
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores

@@ -3,7 +3,7 @@
     statistics  =  the statistics before  +  rows learned since  -  rows forgotten since
 
 A `RowBuffer` holds the rows that the statistics lack, a model that has learned them in place
-(`priory.models.open_model`), and the sample of rows as it is now. Learning, forgetting and answering cost what the row
+(`priory.model.open_model`), and the sample of rows as it is now. Learning, forgetting and answering cost what the row
 is. The rows are counted in one batch when the statistics are read, or when they take too much memory.
 """
 
@@ -16,22 +16,18 @@ from typing import Any, Generic
 
 import numpy as np
 
-from priory.bag_of_words.open_counts import open_kernel
-from priory.bag_of_words.single_texts import SingleTextReader
-from priory.bag_of_words.token_features import TokenFeatures
-from priory.bag_of_words.tokenizer import Tokenizer
-from priory.bag_of_words.word_pairs import make_pair_hasher
-from priory.calibration.corrections import Corrections
+from priory.calibration.corrections import Corrections, Succession
 from priory.calibration.row_corrections import RowCorrections, step_tempering
-from priory.calibration.succession import Succession
 from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
 from priory.learning.learned import Learned, settle
-from priory.models.cells import hash_value
-from priory.models.model_statistics import ModelStatistics
-from priory.models.open_model import OpenModel, RowT
-from priory.models.open_sample import OpenSample
-from priory.models.row_sample import RowSample, finish_row_hash
+from priory.model.cells import hash_value
+from priory.model.model_statistics import ModelStatistics
+from priory.model.open_model import OpenModel, OpenSample, RowT
+from priory.model.row_sample import RowSample, finish_row_hash
+from priory.text.text_model import open_kernel
+from priory.text.token_features import SingleTextReader, TokenFeatures, make_pair_hasher
+from priory.text.tokenizer import Tokenizer
 
 MAX_PENDING_BYTES = 1 << 26  # of rows that the record lacks
 MAX_REMEMBERED_ROWS = 100_000  # rows learned one at a time whose hashes are remembered
@@ -88,7 +84,7 @@ class RowBuffer(Generic[RowT]):
         return self._group.get(plain) if type(plain) is self._label_type else None
 
     def hash_row(self, row: RowT, group: int) -> int:
-        """The hash of a row and its class: that of `priory.models.row_sample`, if there is a sample."""
+        """The hash of a row and its class: that of `priory.model.row_sample`, if there is a sample."""
         if self.sample is None:
             return hash((row, group))
         return finish_row_hash(self._label_hashes[group], self.model.hash_row(row))

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Sel
 
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError, PrioryWarning
-from priory.models.cells import Cells
-from priory.models.model_statistics import ModelStatistics
-from priory.models.open_model import OpenModel
-from priory.models.row_sample import RowSample, choose_memory
+from priory.model.cells import Cells
+from priory.model.model_statistics import ModelStatistics
+from priory.model.open_model import OpenModel
+from priory.model.row_sample import RowSample, choose_memory
 
 if TYPE_CHECKING:
-    from priory.bag_of_words.tokenizer import Tokenizer
     from priory.calibration.calibrator import Calibrator
-    from priory.models.column_profile import Profiles
+    from priory.model.column_profile import Profiles
+    from priory.text.tokenizer import Tokenizer
 
 Purpose = Literal["fit", "learn", "forget", "answer"]
 

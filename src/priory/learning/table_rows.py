@@ -9,39 +9,37 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from priory.bag_of_words.text_model import is_valid_alpha
-from priory.calibration.smoothing_search import choose_smoothing
-from priory.core.input_guard import name_cells
+from priory.calibration.calibrator import choose_smoothing
+from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, name_cells
 from priory.core.logspace import log_normalise
-from priory.core.model_matching import check_same_columns
 from priory.core.registration import count_columns, list_record_types
-from priory.core.sample_weight import MAX_SAMPLE_WEIGHT
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families.base import ESTIMATES
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
-from priory.models.cells import Cells
-from priory.models.class_prior import check_class_weight, resolve_class_prior
-from priory.models.column_profile import Profiles, make_example_table
-from priory.models.date_parts import drop_empty_parts, join_date_names
-from priory.models.known_dates import drop_open_parts, read_known_table, split_row
-from priory.models.model_statistics import (
+from priory.model.cells import Cells
+from priory.model.column_profile import Profiles, make_example_table
+from priory.model.date_matching import drop_open_parts, read_known_table, split_row
+from priory.model.model_statistics import (
     ModelStatistics,
+    check_class_weight,
     make_empty_statistics,
     observe_cells,
     rearrange_blocks,
+    resolve_class_prior,
 )
-from priory.models.naive_bayes import Model
-from priory.models.open_table import OpenTable
-from priory.models.schema import ColumnBlock, Schema
-from priory.models.table import Table
-from priory.models.table_reading import read_table
-from priory.models.textbook_families import TextbookFamilies
+from priory.model.open_table import OpenTable
+from priory.model.schema import ColumnBlock, Schema, TextbookFamilies
+from priory.model.table_model import Model
+from priory.tables.dates import drop_empty_parts, join_date_names
+from priory.tables.table import Table
+from priory.tables.table_reading import read_table
+from priory.text.text_model import is_valid_alpha
 
 if TYPE_CHECKING:
-    from priory.bag_of_words.tokenizer import Tokenizer
     from priory.calibration.calibrator import Calibrator
+    from priory.text.tokenizer import Tokenizer
 
 ROWS_TO_CHOOSE_ALPHA = 100
 NO_COLUMNS = Schema(())
@@ -369,8 +367,10 @@ class TableRows(RowKind[Table]):
 
     def calibrator(self) -> Calibrator:
         """Corrections of all rows that are kept."""
-        from priory.calibration.calibrator import Calibrator  # answers do without it
-        from priory.calibration.fitting import FitPlan
+        from priory.calibration.calibrator import (
+            Calibrator,  # answers do without it
+            FitPlan,
+        )
 
         plan = FitPlan(refine=bool(self.parameters.refine), together=self.parameters.structure == "auto")
         return Calibrator(sys.maxsize, plan)

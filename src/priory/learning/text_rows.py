@@ -10,27 +10,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from priory.bag_of_words.documents import Document, DocumentBatch, check_documents
-from priory.bag_of_words.languages import load_stop_words
-from priory.bag_of_words.text_model import TextModel, is_valid_alpha
-from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
-from priory.bag_of_words.tokenizer import Tokenizer
-from priory.bag_of_words.vocabulary import Vocabulary, build_vocabulary, find_unmatched_entries
-from priory.bag_of_words.word_pairs import read_kept_bags
-from priory.calibration.smoothing_search import choose_smoothing
+from priory.calibration.calibrator import choose_smoothing
+from priory.core.input_guard import describe_difference
 from priory.core.logspace import log_normalise
-from priory.core.model_matching import describe_difference
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
-from priory.models.cells import Cells, TextCells
-from priory.models.class_prior import check_class_weight, resolve_class_prior
-from priory.models.document_model import DocumentModel, observe_documents
-from priory.models.model_statistics import ModelStatistics
-from priory.models.open_texts import OpenTexts
-from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
-from priory.models.table_reading import take_text_column
+from priory.model.cells import Cells, TextCells
+from priory.model.document_model import DocumentModel, observe_documents
+from priory.model.model_statistics import ModelStatistics, check_class_weight, resolve_class_prior
+from priory.model.open_model import OpenTexts
+from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
+from priory.tables.table_reading import take_text_column
+from priory.text.documents import Document, DocumentBatch, check_documents
+from priory.text.text_model import TextModel, is_valid_alpha
+from priory.text.token_bags import AnyDocuments, TokenBags
+from priory.text.token_features import read_kept_bags
+from priory.text.tokenizer import Tokenizer, load_stop_words
+from priory.text.vocabulary import Vocabulary, build_vocabulary, find_unmatched_entries
 
 if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator
@@ -255,8 +253,10 @@ class TextRows(RowKind[TextBatch]):
         return choose_text_memory(self.parameters.memory, self.parameters.refine) if self.is_calibrated else 0
 
     def calibrator(self) -> Calibrator:
-        from priory.calibration.calibrator import Calibrator  # answers do without it
-        from priory.calibration.fitting import FitPlan
+        from priory.calibration.calibrator import (
+            Calibrator,  # answers do without it
+            FitPlan,
+        )
         from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD
 
         refine = self.parameters.refine

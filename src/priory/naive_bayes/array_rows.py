@@ -1,24 +1,241 @@
-"""Rows of arrays of numbers: scikit-learn's checks of the columns, and one record or several of all cells."""
+"""Arrays as rows to learn from: checked as scikit-learn checks them, dense or sparse, counted and scored."""
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
 
-from priory.core.model_matching import check_same_columns
+from priory.core.column_kernels import sum_by_class, sum_exactly
+from priory.core.exact_sums import ExactSums
+from priory.core.input_guard import check_same_columns, guard_input
+from priory.core.logspace import log_factorial
 from priory.core.registration import count_columns, list_record_types
+from priory.core.sharding import map_shards, split_rows
 from priory.core.single_rows import wrap_named_row
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
+from priory.errors import DataError, PrioryWarning
+from priory.families.moments import Moments
+from priory.families.poisson import PoissonStatistics
 from priory.learning.row_kind import Parameters, Purpose, RowKind
-from priory.models.class_prior import check_class_probabilities
-from priory.models.model_statistics import ModelStatistics
-from priory.naive_bayes.input_checks import count_classes, log_declared_prior, read_array, read_matrix
+from priory.model.model_statistics import ModelStatistics, check_class_probabilities, log_class_prior
+
+Matrix = Array | sparse.csr_array
+MatrixT = TypeVar("MatrixT", bound=Matrix)
+BlockTransform = Callable[[Array], Array]
+CellsResultT = TypeVar("CellsResultT")
+
+
+def read_matrix(estimator: BaseEstimator, X: object, reset: bool) -> Matrix:
+    """A matrix of numbers, dense or CSR, with the columns that the estimator knows; NaN and infinity may be in it.
+
+    It is in the array library it came in, if scikit-learn is configured to accept others.
+    """
+    with guard_input(X):
+        x: Matrix = validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, reset=reset)
+        if getattr(x.dtype, "kind", "f") not in "biuf":
+            x = x.astype(float)
+    return _make_canonical(x) if sparse.issparse(x) else x
+
+
+def read_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
+    """A dense matrix of numbers with the columns that the estimator knows; NaN and infinity may be in it."""
+    with guard_input(X):
+        x: Array = validate_data(estimator, X, ensure_all_finite=False, reset=reset)
+        if getattr(x.dtype, "kind", "f") not in "biuf":
+            x = x.astype(float)
+    return np.asarray(x)
+
+
+def _make_canonical(x: sparse.csr_array) -> sparse.csr_array:
+    """CSR with every index in range and every cell once: duplicates are summed, in a copy."""
+    if not x.has_canonical_format:
+        x = x.copy()
+        x.sum_duplicates()
+    return x
+
+
+def count_classes(group: Array, weight: Array | None, classes: Array) -> Array:
+    """The weight of the rows of each class."""
+    return np.bincount(group, weight, minlength=len(classes)).astype(float)
+
+
+def log_declared_prior(n: Array, class_prior: ArrayLike | None, fit_prior: bool = True) -> Array:
+    """Log probability of each class: as declared, estimated from the rows ``n`` of each class, or uniform."""
+    if class_prior is not None:
+        return log_class_prior(n, check_class_probabilities(class_prior, len(n)))
+    return log_class_prior(n, "estimated" if fit_prior else "uniform", rows_of_empty_class=0.0)
+
+
+def sum_columns(x: Matrix, group: Array, weight: Array | None, groups: int, transform: BlockTransform) -> Array:
+    """Weighted column sums of ``transform(x)`` for each class: (groups, columns)."""
+    if isinstance(x, np.ndarray):
+        return sum_by_class(x, group, weight, groups, transform)
+    cells = transform_sparse(x, transform)
+    rows = np.arange(x.shape[0])
+    ones = np.ones(len(rows)) if weight is None else weight
+    return np.asarray((sparse.csr_array((ones, (group, rows)), shape=(groups, len(rows))) @ cells).todense())
+
+
+def transform_sparse(x: sparse.csr_array, transform: BlockTransform) -> sparse.csr_array:
+    """A sparse matrix with ``transform`` applied to the cells that it stores."""
+    return sparse.csr_array((np.asarray(transform(x.data), dtype=float), x.indices, x.indptr), shape=x.shape)
+
+
+# -- cells that cannot be used -----------------------------------------------------------------------------------------
+
+
+def check_finite(x: Matrix) -> None:
+    """Raise if a cell is NaN or infinite."""
+    if not all(map_cells(is_finite, x)):
+        raise_not_finite(x)
+
+
+def map_cells(function: Callable[[Array], CellsResultT], x: Matrix) -> Iterable[CellsResultT]:
+    """``function`` of all cells, shard by shard; of a sparse matrix, of those that it stores."""
+    cells = x if isinstance(x, np.ndarray) else x.data
+    return map_shards(lambda part: function(cells[part]), len(cells))
+
+
+def is_finite(block: Array) -> bool:
+    """Whether all cells are finite; if one is not, the sum of all is not."""
+    if block.dtype.kind != "f":
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.add.reduce(block, axis=None))) or bool(np.isfinite(block).all())
+
+
+def raise_not_finite(x: Matrix) -> None:
+    """Raise for the first cell that is NaN, or else infinite; return if there is none."""
+    missing, infinite = find_first_cell(x, np.isnan), find_first_cell(x, np.isinf)
+    if missing:
+        remedy = "fill it, or use priory.NaiveBayes, which leaves missing cells out."
+        raise DataError(f"Input X contains NaN: row {missing[0]}, column {missing[1]}; {remedy}")
+    if infinite:
+        at = f"row {infinite[0]}, column {infinite[1]}"
+        raise DataError(f"Input X contains infinity or a value too large for dtype('float64'): {at}.")
+
+
+def make_count_checker(x: Matrix, name: str) -> BlockTransform:
+    """A function that returns blocks of ``x`` unchanged, and raises if a cell is negative, NaN or infinite."""
+
+    def check_block(block: Array) -> Array:
+        if block.size and not (block.min() >= 0 and (block.dtype.kind != "f" or block.max() < np.inf)):
+            raise_not_finite(x)
+            raise_negative(x, name)
+        return block
+
+    return check_block
+
+
+def raise_negative(x: Matrix, name: str) -> None:
+    """Raise for the first negative cell; return if there is none."""
+    cell = find_first_cell(x, lambda v: v < 0)
+    if cell:
+        row, column, value = cell
+        where = f"row {row}, column {column} holds {value:g}"
+        raise DataError(f"Negative values in data passed to {name} (input X): {where}; counts are 0 or more.")
+
+
+def warn_of_fractions(x: Matrix) -> bool:
+    """Warn of numbers that are not whole, and return whether there are any; scikit-learn's CategoricalNB is silent."""
+
+    def is_fraction(v: Array) -> Array:
+        return np.asarray(v != np.floor(v))
+
+    if x.dtype.kind != "f" or not any(map_cells(lambda v: bool(is_fraction(v).any()), x)):
+        return False
+    row, column, value = find_first_cell(x, is_fraction) or (0, 0, 0.0)
+    found = f"row {row}, column {column} holds {value:g}, which is not a whole number"
+    warnings.warn(f"{found}; fractions are cut off: round or bin the column first.", PrioryWarning, stacklevel=2)
+    return True
+
+
+def find_first_cell(x: Matrix, is_bad: Callable[[Array], Array]) -> tuple[int, int, float] | None:
+    """Row, column and value of the first cell that ``is_bad``."""
+    if not isinstance(x, np.ndarray):
+        cells = x.tocoo()
+        at = np.flatnonzero(is_bad(cells.data))
+        return (int(cells.row[at[0]]), int(cells.col[at[0]]), cells.data[at[0]]) if len(at) else None
+    for part in split_rows(len(x)):
+        hits = np.argwhere(is_bad(x[part]))
+        if len(hits):
+            row, column = part.start + int(hits[0, 0]), int(hits[0, 1])
+            return row, column, x[row, column]
+    return None
+
+
+MAX_DENSE_CELLS = 1 << 22  # of sparse rows that are made dense at once: 32 MiB
+
+
+class SparseSums(NamedTuple):
+    """Exact sums of sparse rows for each class and column."""
+
+    weight: ExactSums
+    first: ExactSums
+    second: ExactSums
+
+
+def observe_sparse_moments(x: sparse.csr_array, group: Array, weight: Array | None, groups: int) -> Moments:
+    """The record of `priory.families.Gaussian`; every cell must be finite."""
+    exact_n, first, second = sum_sparse_exactly(x, x.data, group, weight, groups, squares=True)
+    return Moments(exact_n.to_floats(), exact_n, first, second)
+
+
+def observe_sparse_counts(x: sparse.csr_array, group: Array, weight: Array | None, groups: int) -> PoissonStatistics:
+    """The record of `priory.families.Poisson`; every cell must be a count."""
+    exact_n, events, _ = sum_sparse_exactly(x, x.data, group, weight, groups)
+    logged = sum_sparse_exactly(x, log_factorial(x.data), group, weight, groups)  # that of zero is zero
+    n = exact_n.to_floats()
+    return PoissonStatistics(n, events, logged.first, np.zeros(n.shape))
+
+
+def sum_sparse_exactly(
+    x: sparse.csr_array, cells: Array, group: Array, weight: Array | None, groups: int, squares: bool = False
+) -> SparseSums:
+    """The sums that `priory.core.column_kernels.sum_exactly` has of the dense rows; ``cells`` take the place of x's."""
+    shape = groups, x.shape[1]
+    row = number_stored_rows(x)
+    place = (group[row].astype(np.int64) * x.shape[1] + x.indices).astype(np.int32)  # (cells,): class and column
+    values = np.asarray(cells, dtype=float)[:, None]
+    stored = sum_exactly(values, place, None if weight is None else weight[row], groups * x.shape[1], squares=squares)
+    rows = sum_exactly(np.zeros((x.shape[0], 1)), np.asarray(group, dtype=np.int32), weight, groups)
+    exact_n = ExactSums.zeros(shape) + rows.weight  # the same for every column
+    return SparseSums(exact_n, stored.first.reshape(shape), stored.second.reshape(shape))
+
+
+def number_stored_rows(x: sparse.csr_array) -> Array:
+    """The row of each stored cell, (cells,)."""
+    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+
+
+def split_sparse_rows(x: sparse.csr_array) -> Iterator[sparse.csr_array]:
+    """Blocks of rows that may be made dense."""
+    step = max(1, MAX_DENSE_CELLS // max(x.shape[1], 1))
+    return (x[start : start + step] for start in range(0, max(x.shape[0], 1), step))
+
+
+def score_stored_cells(x: sparse.csr_array, score: Callable[[Array, Array], Array], groups: int, step: int) -> Array:
+    """The sums (rows, groups) of ``score(cells, columns)``, which is (groups, cells), about ``step`` cells at once."""
+    bounds = np.unique(np.append(np.searchsorted(x.indptr, np.arange(0, x.indptr[-1], step)), x.shape[0]))
+    sums = np.zeros((x.shape[0], groups))
+    for first, last in zip(np.append(0, bounds[:-1]), bounds, strict=True):
+        part = slice(x.indptr[first], x.indptr[last])
+        row = np.repeat(np.arange(last - first), np.diff(x.indptr[first : last + 1]))
+        scores = score(x.data[part], x.indices[part])
+        for k in range(groups):
+            sums[first:last, k] = np.bincount(row, scores[k], minlength=last - first)
+    return sums
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,15 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core.input_guard import describe_difference
 from priory.core.logspace import log
-from priory.core.model_matching import describe_difference
-from priory.core.optional_attribute import optional_attribute
+from priory.core.optional_attributes import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
-from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, score_matrix
-from priory.naive_bayes.input_checks import (
+from priory.naive_bayes.array_rows import (
     BlockTransform,
     Matrix,
     find_first_cell,
@@ -24,6 +23,7 @@ from priory.naive_bayes.input_checks import (
     raise_not_finite,
     sum_columns,
 )
+from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, score_matrix
 
 
 class BernoulliModel(CountModel):

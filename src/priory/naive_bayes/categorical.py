@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from priory.core.column_kernels import count_codes, score_by_lookup
-from priory.core.optional_attribute import optional_attribute
+from priory.core.optional_attributes import optional_attribute
 from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards
 from priory.core.typing import Array
@@ -15,9 +15,9 @@ from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.value_counts import ValueCounts
 from priory.learning.row_kind import Parameters
-from priory.models.model_statistics import ModelStatistics
+from priory.model.model_statistics import ModelStatistics
+from priory.naive_bayes.array_rows import check_finite, make_count_checker, warn_of_fractions
 from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, compute_alpha, log_shares
-from priory.naive_bayes.input_checks import check_finite, make_count_checker, warn_of_fractions
 
 MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
 MAX_CATEGORIES = 1 << 40

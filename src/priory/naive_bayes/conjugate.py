@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from priory.core.column_kernels import sum_by_class
+from priory.core.logspace import MAX_EXACT_COUNT
 from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards
-from priory.core.special_functions import MAX_EXACT_COUNT
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -27,16 +27,18 @@ from priory.families.base import ESTIMATES, ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaStatistics
 from priory.families.poisson import PoissonStatistics
-from priory.naive_bayes.array_rows import ArrayModel, ArrayRows
-from priory.naive_bayes.input_checks import (
+from priory.naive_bayes.array_rows import (
+    ArrayModel,
+    ArrayRows,
     Matrix,
     MatrixT,
     find_first_cell,
     make_count_checker,
     map_cells,
+    observe_sparse_counts,
+    score_stored_cells,
     warn_of_fractions,
 )
-from priory.naive_bayes.sparse_records import observe_sparse_counts, score_stored_cells
 
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers each
 

@@ -10,16 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils import Tags
 
+from priory.core.input_guard import MAX_SAMPLE_WEIGHT
 from priory.core.logspace import log
-from priory.core.sample_weight import MAX_SAMPLE_WEIGHT
 from priory.core.sharding import score_shards
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier
 from priory.learning.row_kind import Parameters
-from priory.models.model_statistics import ModelStatistics
-from priory.naive_bayes.array_rows import ArrayBatch, ArrayModel, ArrayRows
-from priory.naive_bayes.input_checks import Matrix, transform_sparse
+from priory.model.model_statistics import ModelStatistics
+from priory.naive_bayes.array_rows import ArrayBatch, ArrayModel, ArrayRows, Matrix, transform_sparse
 
 CountsResultT = TypeVar("CountsResultT")
 Alpha = float | Array  # one number, or one for each column

@@ -17,16 +17,23 @@ from priory.core.logspace import LOG_TWO_PI
 from priory.core.registration import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.estimators.labels import convert_to_numpy
+from priory.estimators.label_encoding import convert_to_numpy
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
 from priory.estimators.sklearn_compat import device, get_namespace
 from priory.families.gaussian import Gaussian
 from priory.families.moments import Moments
 from priory.learning.row_kind import Purpose
-from priory.models.model_statistics import ModelStatistics
-from priory.naive_bayes.array_rows import ArrayBatch, ArrayModel, ArrayRows
-from priory.naive_bayes.input_checks import Matrix, check_finite, raise_not_finite
-from priory.naive_bayes.sparse_records import observe_sparse_moments, split_sparse_rows
+from priory.model.model_statistics import ModelStatistics
+from priory.naive_bayes.array_rows import (
+    ArrayBatch,
+    ArrayModel,
+    ArrayRows,
+    Matrix,
+    check_finite,
+    observe_sparse_moments,
+    raise_not_finite,
+    split_sparse_rows,
+)
 
 MAX_VARIANCE_RATIO = 1000.0  # smoothing ignores how much wider than this (in variance) another column is
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only

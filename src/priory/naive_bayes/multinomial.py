@@ -10,19 +10,19 @@ from numpy.typing import ArrayLike
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
-from priory.core.optional_attribute import optional_attribute
+from priory.core.optional_attributes import optional_attribute
 from priory.core.registration import register_estimator, register_record
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
-from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, log_shares, score_matrix
-from priory.naive_bayes.input_checks import (
+from priory.naive_bayes.array_rows import (
     Matrix,
     make_count_checker,
     raise_not_finite,
     sum_columns,
 )
+from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, log_shares, score_matrix
 
 
 @register_record("Occurrences", axes={"n": "c", "tokens": "cd"})

@@ -17,12 +17,11 @@ from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
 from priory.families.base import nan_where_zero
 from priory.families.gaussian import MAX_ABS_Z
+from priory.families.moments import Scatter
 from priory.families.multivariate_gaussian import MultivariateGaussian
-from priory.families.scatter import Scatter
-from priory.naive_bayes.array_rows import ArrayModel
+from priory.naive_bayes.array_rows import ArrayModel, check_finite
 from priory.naive_bayes.conjugate import ConjugateRows
 from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
-from priory.naive_bayes.input_checks import check_finite
 
 # statistics do not depend on the prior: any instance can compute them
 PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)

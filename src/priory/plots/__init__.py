@@ -3,30 +3,29 @@
 They need matplotlib: ``pip install 'priory[plots]'``.
 """
 
-from priory.plots.classifiers import class_densities, decision_regions, nomogram, word_probabilities
-from priory.plots.cost_lines import expected_costs
-from priory.plots.dimensions import parameter_growth
-from priory.plots.evaluation import (
+from priory.plots.classifier_plots import class_densities, decision_regions, nomogram, word_probabilities
+from priory.plots.evaluation_plots import (
     confusion_matrix,
     dependence_map,
     evidence_bars,
+    expected_costs,
     learning_curve,
     reliability_diagram,
     roc_curves,
     score_histogram,
 )
-from priory.plots.families import fitted_family, likelihood_curve
-from priory.plots.hypotheses import (
+from priory.plots.family_plots import fitted_family, likelihood_curve, parameter_growth
+from priory.plots.hypothesis_plots import (
     belief,
     belief_curve,
     description_lengths,
+    mosaic,
     next_outcome_curve,
     posterior_bars,
     posterior_curves,
     version_space,
 )
-from priory.plots.joint_tables import mosaic
-from priory.plots.regression import (
+from priory.plots.regression_plots import (
     belief_plane,
     class_probability,
     error_per_step,

@@ -1,18 +1,4 @@
-"""Sufficient statistics of linear regression: exact sums of products of all pairs of columns.
-
-    Σ z z'        with  z = (1, y, x),  a one, the target and the terms
-
-Because of the one, the number of rows and the sums of the columns are among the products. The sums are exact, so they
-do not depend on the order of the rows, and forgetting rows restores the sums without them.
-
-A column with missing cells has a second term, a flag: a missing cell has z = 0 and its flag is 1. The value that
-replaces a missing cell (the mean of the cells present) is therefore a function of the statistics, and is forgotten
-together with the rows.
-
->>> seen = accumulate_products([[1.0], [2.0], [np.nan], [4.0]], [1.0, 2.0, 3.0, 4.0])
->>> [f"{t.column} {t.kind}" for t in seen.terms], seen.centre().round(3).tolist()
-(['0 value', '0 missing'], [2.5, 2.333, 0.0])
-"""
+"""The sufficient statistics of linear regression: exact sums of products of columns, about any point."""
 
 from __future__ import annotations
 
@@ -255,3 +241,28 @@ def fill_design_matrix(x: Array, inputs: Sequence[Term], terms: Sequence[Term], 
         z[:, place[term]] += np.nan_to_num(cells)
         if term.missing_flag in place:
             z[:, place[term.missing_flag]] = np.isnan(cells)
+
+
+class CentredProducts(NamedTuple):
+    """Sums and products of ``z = ((y, x) - centre) / unit``; a missing cell is zero."""
+
+    n: float
+    first: Array  # (1 + terms,): Σ z
+    second: Array  # (1 + terms, 1 + terms): Σ z z'
+
+    def scatter(self) -> Array:
+        """Return the products about the mean, as (1 + terms, 1 + terms)."""
+        return np.asarray(self.second - np.outer(self.first, self.first) / max(self.n, np.finfo(float).tiny))
+
+
+def centre_products(statistics: CrossProducts, centre: Array, unit: Array) -> CentredProducts:
+    """Return the products about ``centre`` in ``unit``, both (1 + terms,), each rounded once."""
+
+    def compute(record: CrossProducts) -> CentredProducts:
+        size = np.concatenate([[0], np.frexp(unit)[1] - 1])  # log2 units of the constant, the target and the terms
+        left, right = list_pairs(len(size))
+        # exact sums of all pairs, expanded to a symmetric matrix (2 + terms, 2 + terms)
+        matrix = record.move_cells(-centre).to_floats(size[left] + size[right])[index_pairs(len(size))]
+        return CentredProducts(float(matrix[0, 0]), matrix[0, 1:], matrix[1:, 1:])
+
+    return statistics.derive("centred", compute, centre.tobytes(), unit.tobytes())

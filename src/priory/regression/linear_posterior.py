@@ -24,8 +24,7 @@ from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.registration import register_record
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.regression.centred_products import centre_products
-from priory.regression.cross_products import CrossProducts
+from priory.regression.cross_products import CrossProducts, centre_products
 
 RANK_TOLERANCE = 1e-13  # a smaller squared pivot (of a unit diagonal) is rounding error
 MIN_LEAVE_ONE_OUT_SHARE = 1e-12  # 1 - leverage; below this a single row determines a weight

@@ -13,11 +13,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priory.core.atomic_state import replace_state
-from priory.core.input_guard import guard_input
-from priory.core.model_matching import check_same_columns, check_same_type
-from priory.core.optional_attribute import optional_attribute
+from priory.core.input_guard import check_same_columns, check_same_type, check_sample_weight, guard_input
+from priory.core.optional_attributes import optional_attribute
 from priory.core.registration import register_estimator
-from priory.core.sample_weight import check_sample_weight
 from priory.core.statistics import find_unlearned_row
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, NotLearnedError
@@ -25,11 +23,12 @@ from priory.regression.cross_products import CrossProducts, Term, accumulate_pro
 from priory.regression.design_matrix import (
     NarwhalsFrame,
     as_data_frame,
+    choose_linear_strength,
     encode_design_columns,
     has_non_numeric_columns,
+    term_scales,
 )
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT
-from priory.regression.prior_strength import choose_linear_strength, term_scales
 
 COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_", "missing_")  # copied by `merge`
 

@@ -14,18 +14,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.atomic_state import replace_state
-from priory.core.blas_threads import limit_blas_threads
-from priory.core.input_guard import guard_input
+from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, log_normalise
-from priory.core.optional_attribute import optional_attribute, optional_method
+from priory.core.optional_attributes import optional_attribute, optional_method
 from priory.core.registration import register_estimator
-from priory.core.sample_weight import check_sample_weight
+from priory.core.sharding import limit_blas_threads
 from priory.core.single_rows import SingleRowMethods
 from priory.core.statistics import is_increasing
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
 from priory.regression import mcmc
-from priory.regression.declared_classes import encode_declared_classes, resolve_declared_classes
+from priory.regression.design_matrix import encode_declared_classes, resolve_declared_classes
 from priory.regression.logistic_posterior import (
     LaplaceApproximation,
     TrainingExamples,

@@ -23,7 +23,7 @@ from priory.core.input_guard import guard_input
 from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import Array, MatrixLike
 from priory.errors import DataError
-from priory.regression.declared_classes import encode_declared_classes, resolve_declared_classes
+from priory.regression.design_matrix import encode_declared_classes, resolve_declared_classes
 
 
 class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):

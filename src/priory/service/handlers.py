@@ -24,6 +24,7 @@ from priory.service.changes import (
     UndoRequest,
 )
 from priory.service.journal import Event
+from priory.service.labelled_rows import RowLabel, convert_to_input, decode_row_batch
 from priory.service.mail_filter import check_label
 from priory.service.messages import (
     MAX_EXPLAINED_ROWS,
@@ -46,7 +47,6 @@ from priory.service.messages import (
     UndoMessage,
 )
 from priory.service.request_reading import LINES_TYPE, MAIL_TYPE, MESSAGE_TYPE, Call
-from priory.service.rows import RowLabel, convert_to_input, decode_row_batch
 from priory.service.served_model import ServedModel
 
 MAX_EVENTS_PER_PAGE = 1000
@@ -165,7 +165,7 @@ def _read_costs(costs: dict[str, dict[str, float]] | None, names: list[str]) -> 
 
 async def handle_explain(call: Call) -> ExplainAnswer:
     """Explain each row by its ledger; for texts with the position of each word."""
-    from priory.workflows.explanation import convert_ledger_to_dict
+    from priory.workflows.explanations import convert_ledger_to_dict
 
     message, model = await call.read_rows_message(RowsMessage), call.model
     rows = call.read_rows(message)
@@ -235,8 +235,8 @@ async def handle_report(call: Call) -> Response:
     model.check_row_count(len(rows))
 
     def write() -> str:
-        from priory.export.report import ReportSubject
-        from priory.export.report import report as make_report
+        from priory.export.html_report import ReportSubject
+        from priory.export.html_report import report as make_report
 
         table, labels = convert_to_input(rows, model.estimator), list(rows.labels or ())
         subject = ReportSubject(f"{len(rows)} rows", "label", model.entry.name)

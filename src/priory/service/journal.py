@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from priory.errors import ModelFileError
-from priory.service.rows import ModelKind, decode_row_batch
+from priory.service.labelled_rows import ModelKind, decode_row_batch
 
 APPLICATION_ID = 0x5052494F  # "PRIO", in the header of the file
 SCHEMA_VERSION = 2

@@ -20,7 +20,7 @@ from priory.errors import ModelFileError, ServiceError
 from priory.service.journal import Journal, ModelEntry
 from priory.service.served_model import ServedModel, create_model, replay_events
 from priory.storage import load, save
-from priory.storage.file_turns import lock_file
+from priory.storage.file_locks import lock_file
 
 VERSION_NOTE = "version"  # the number of the last event in a snapshot
 LOCK_TIMEOUT_SECONDS_AT_START = 10.0  # a stopping service may still write snapshots

@@ -14,9 +14,9 @@ from itertools import accumulate
 
 from priory.core.typing import Array
 from priory.errors import ServiceError
+from priory.service.labelled_rows import RowBatch, convert_to_input, join_row_batches
 from priory.service.metrics import Metrics
 from priory.service.model_store import ModelStore
-from priory.service.rows import RowBatch, convert_to_input, join_row_batches
 from priory.service.served_model import ServedModel
 
 MAX_BATCH_ROWS = 4096

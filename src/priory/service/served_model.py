@@ -12,7 +12,7 @@ import msgspec
 
 from priory.errors import DataError, ServiceError
 from priory.service.journal import Event, Journal, ModelEntry
-from priory.service.rows import RowBatch, convert_to_input, decode_row_batch, join_row_batches
+from priory.service.labelled_rows import RowBatch, convert_to_input, decode_row_batch, join_row_batches
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import TableOrTextClassifier

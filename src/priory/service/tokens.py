@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from priory.core.name_suggestions import suggest_name
+from priory.core.similar_names import suggest_name
 from priory.errors import DataError, ServiceError
-from priory.storage.files import replace_file
+from priory.storage.saved_files import replace_file
 
 Scope = Literal["read", "learn", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "learn", "admin")  # each includes those before it

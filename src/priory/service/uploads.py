@@ -14,11 +14,10 @@ from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.changes import CreateRequest
 from priory.service.handlers import describe_model
 from priory.service.journal import ModelEntry
-from priory.service.messages import CreateMessage
+from priory.service.labelled_rows import ModelKind
+from priory.service.messages import CreateMessage, find_status
 from priory.service.model_store import ModelStore
-from priory.service.problems import find_status
 from priory.service.request_reading import MESSAGE_TYPE, MODEL_NAME_PATTERN, Call, decode_message
-from priory.service.rows import ModelKind
 from priory.service.served_model import ServedModel, make_estimator
 
 MODEL_FILE_TYPE = "application/octet-stream"

@@ -1,19 +1,48 @@
-"""Readers of Parquet and Arrow (Feather) files, which have typed columns."""
+"""Parquet and Arrow (Feather) files, whose columns have types, on disk or at URLs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 
 from priory.core.input_guard import list_arrow_cells
-from priory.errors import DataError, ModelTooLargeError
+from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
-from priory.sources.chunk import MAX_CELL_BYTES, FileReader, RowChunk, check_column_names
-from priory.sources.remote_files import is_url, open_remote_file
+from priory.sources.cell_parsing import MAX_CELL_BYTES, FileReader, RowChunk, check_column_names
+
+
+def is_url(path: str) -> bool:
+    """Whether a path names a file on another file system, such as ``s3://bucket/mail.parquet``."""
+    return "://" in path
+
+
+def find_remote_files(url: str) -> list[str]:
+    """The Parquet files that a URL, a pattern or a folder names, in order."""
+    system, path = _import_fsspec().core.url_to_fs(url)
+    pattern = path.rstrip("/") + "/*.parquet" if system.isdir(path) else path
+    found = sorted(system.glob(pattern))
+    if any(not name.endswith(".parquet") for name in found):
+        raise DataError(f"{format_path(url)}: is not Parquet; at URLs nothing else is read")
+    return [system.unstrip_protocol(name) for name in found]
+
+
+def open_remote_file(url: str) -> Any:
+    """A file at a URL, open for reading."""
+    return _import_fsspec().open(url, "rb").open()
+
+
+def _import_fsspec() -> ModuleType:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingDependencyError("files at URLs need fsspec: pip install fsspec.", name=error.name) from None
+    return fsspec
+
 
 COLUMNAR_CHUNK_ROWS, COLUMNAR_CHUNK_BYTES = 8192, 1 << 26  # a chunk has at most about this much
 MAX_FILE_COLUMNS = 100_000

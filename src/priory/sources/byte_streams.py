@@ -1,6 +1,6 @@
-"""Read a file or standard input as blocks of bytes, decompressed and converted to UTF-8.
+"""The bytes of a file or of standard input, decompressed and converted to UTF-8 a block at a time, read ahead.
 
-Compression is detected by the first bytes, not by the name, and the decompressed size is limited.
+Whether a file is compressed is decided by its first bytes, not by its name; how far it may expand is limited.
 """
 
 from __future__ import annotations
@@ -8,19 +8,126 @@ from __future__ import annotations
 import bz2
 import codecs
 import io
+import itertools
 import lzma
 import os
+import queue
+import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import lru_cache, partial
+from tempfile import TemporaryFile
+from threading import Lock
+from typing import IO, TYPE_CHECKING, TypeVar
+from weakref import finalize
 
 from priory.errors import DataError, ModelTooLargeError
-from priory.sources.stdin import get_standard_input
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
+
+
+StreamItemT = TypeVar("StreamItemT")
+
+
+def peek_first(items: Iterator[StreamItemT]) -> tuple[StreamItemT, Iterator[StreamItemT]]:
+    """The first item, and an iterator over all items including the first."""
+    for first in items:
+        return first, itertools.chain([first], items)
+    raise DataError("there are no rows to learn from; give labelled rows")
+
+
+def read_ahead(items: Iterator[StreamItemT], depth: int = 4) -> Iterator[StreamItemT]:
+    """Yield the same items, with the next ``depth`` computed in advance. Errors are raised in the consumer."""
+    ready: queue.Queue[tuple[StreamItemT | None, BaseException | None, bool]] = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def put_item(item: StreamItemT | None, error: BaseException | None, last: bool) -> None:
+        while not stopped.is_set():
+            try:
+                return ready.put((item, error, last), timeout=0.1)
+            except queue.Full:
+                continue
+
+    def run() -> None:
+        try:
+            for item in items:
+                put_item(item, None, False)
+                if stopped.is_set():
+                    return
+            put_item(None, None, True)
+        except BaseException as error:
+            put_item(None, error, True)
+
+    reader = threading.Thread(target=run, daemon=True)
+    reader.start()
+    try:
+        while True:
+            item, error, last = ready.get()
+            if error is not None:
+                raise error
+            if last:
+                return
+            yield item  # type: ignore[misc]  # only the end is None
+    finally:
+        stopped.set()
+        reader.join(timeout=1.0)
+
+
+MAX_KEPT_BYTES = 1 << 28
+
+
+class RereadableStream:
+    """A stream that can be read again, if it is short enough and there is room for a copy."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self.source, self.size, self.lock = source, 0, Lock()
+        self.copy: IO[bytes] | None = None
+        with suppress(OSError):
+            self.copy = TemporaryFile()  # noqa: SIM115 - closed with this object
+            finalize(self, self.copy.close)
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """The stream from the beginning: what was read before, then the rest."""
+        position = 0
+        while block := self._read_at(position, size):
+            position += len(block)
+            yield block
+
+    def _read_at(self, position: int, size: int) -> bytes:
+        with self.lock:  # Arrow may still be reading
+            if position < self.size:
+                if self.copy is None:
+                    raise DataError("-: is too long to be read again; save it to a file")
+                self.copy.seek(position)
+                return self.copy.read(size)
+            block = self.source.read(size)
+            self.size += len(block)
+            self._keep_block(block)
+            return block
+
+    def _keep_block(self, block: bytes) -> None:
+        if self.copy is not None and self.size <= MAX_KEPT_BYTES:
+            with suppress(OSError):
+                self.copy.seek(0, os.SEEK_END)
+                self.copy.write(block)
+                self.copy.flush()
+                return
+        self.copy = None
+
+
+_get_cached_stream = lru_cache(1)(RereadableStream)
+
+
+def get_standard_input() -> RereadableStream:
+    """The standard input of this process."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise DataError("-: standard input is closed; give a file")
+    return _get_cached_stream(sys.stdin.buffer)
+
 
 READ_BLOCK_BYTES = 1 << 21  # Arrow keeps up to 32 blocks in memory
 MAX_UNPACK_RATIO = 200  # decompressed bytes for each compressed one

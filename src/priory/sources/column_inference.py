@@ -10,15 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from priory.bag_of_words.tokenizer import estimate_word_count
 from priory.errors import DataError
-from priory.models.date_parsing import parse_dates
-from priory.models.date_parts import KIND_BY_DATE_PART, name_date_part
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
-from priory.sources.chunk import RowChunk
+from priory.sources.cell_parsing import RowChunk, choose_date_parts, find_declared_zone
 from priory.sources.column_types import ColumnOptions, ModelColumns, look_up_kind
-from priory.sources.date_columns import choose_date_parts, find_declared_zone
+from priory.tables.dates import KIND_BY_DATE_PART, name_date_part, parse_dates
+from priory.text.tokenizer import estimate_word_count
 
 MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script

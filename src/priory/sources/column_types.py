@@ -1,10 +1,10 @@
-"""Columns as declared by the user, and as read by a model."""
+"""Types of columns: as far as the user declares them, and as a model reads them; the target as labels."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -12,20 +12,19 @@ import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.models.date_parts import find_source_column, split_part_name
-from priory.models.time_zones import Zones
-from priory.sources import arrow_functions as arrow
+from priory.sources import cell_parsing as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
-from priory.sources.chunk import RowChunk
-from priory.sources.date_columns import add_date_parts
+from priory.sources.cell_parsing import RowChunk, add_date_parts
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
+from priory.tables.dates import Zones, find_source_column, split_part_name
 
 if TYPE_CHECKING:
-    from priory.bag_of_words.documents import PackedDocuments
     from priory.families.base import AnyFamily
-    from priory.models.table import Column, Table
+    from priory.tables.table import Column, Table
+    from priory.text.documents import PackedDocuments
+
 
 InputRows: TypeAlias = list[str] | pa.Table  # rows as a user of the library would give them to a model
 
@@ -133,7 +132,7 @@ class ModelColumns:
         """Convert a chunk for a model: documents, or a table with fixed kinds of columns."""
         if self.is_one_text:
             return cells.read_text_column(chunk.batch.column(self.names[0]))
-        from priory.models.table import Table
+        from priory.tables.table import Table
 
         return Table(chunk.batch.num_rows, self.names, True, tuple(self.read_columns(chunk).values()))
 
@@ -177,7 +176,7 @@ class ModelColumns:
         return values
 
     def _read_column(self, chunk: RowChunk, name: str, kind: str) -> Column:
-        from priory.models.table import Column
+        from priory.tables.table import Column
 
         zone = self.zones.get(split_part_name(name)[0]) if split_part_name(name)[1] else None
         if kind == "number":
@@ -192,7 +191,7 @@ def make_model_rows(rows: InputRows) -> list[str] | Table:
     """Convert rows to a `Table`, which a model reads without a data frame library."""
     if isinstance(rows, list):
         return rows
-    from priory.models.table import Table
+    from priory.tables.table import Table
 
     columns = tuple(_make_column(column.combine_chunks()) for column in rows.columns)
     return Table(rows.num_rows, tuple(rows.column_names), True, columns)
@@ -200,7 +199,7 @@ def make_model_rows(rows: InputRows) -> list[str] | Table:
 
 def _make_column(column: pa.Array) -> Column:
     """Convert a column of an Arrow table; a column without cells may hold numbers or labels."""
-    from priory.models.table import Column
+    from priory.tables.table import Column
 
     if pa.types.is_floating(column.type):
         return Column("number", numbers=arrow.unpack_column(column))
@@ -235,13 +234,99 @@ def look_up_kind(given: str) -> str:
 
 def find_declared_family(name: str) -> type[AnyFamily] | None:
     """The family with this name; None for types such as "numeric" that leave the family open."""
-    from priory.families.registry import families_by_name
+    from priory.families.base import families_by_name
 
     return families_by_name().get(name)
 
 
 def list_column_types() -> tuple[str, ...]:
     """All types of columns: kinds that leave the family open, then the families."""
-    from priory.families.registry import families_by_name
+    from priory.families.base import families_by_name
 
     return tuple(dict.fromkeys(["numeric", "label", "text", "date", *families_by_name()]))
+
+
+MAX_NUMERIC_LABELS = 20  # a target with more different numbers than this looks like a number to predict
+
+
+def looks_continuous(chunk: RowChunk, target: str, column_options: ColumnOptions) -> bool:
+    """Whether the target looks like a number to predict: more than 20 different values, all of them numbers."""
+    labels = LabelReader(target, replace(column_options, labels_as_text=True, skip_unlabelled=True))
+    labels.read(chunk)
+    return labels.looks_numeric
+
+
+class LabelReader:
+    """Reads labels as text; ``names`` are the classes so far, in order of appearance."""
+
+    def __init__(self, target: str, column_options: ColumnOptions) -> None:
+        self.target, self.column_options = target, column_options
+        self.class_codes: dict[str, int] = {}
+        self.n_unlabelled, self.n_rows = 0, 0
+        self._names = np.empty(0, dtype=object)
+
+    @property
+    def names(self) -> Array:
+        if len(self._names) < len(self.class_codes):
+            self._names = np.empty(len(self.class_codes), dtype=object)
+            self._names[:] = list(self.class_codes)
+        return self._names
+
+    def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
+        """For each labelled row the index of its class in ``names``, and the chunk with only these rows."""
+        column = chunk.batch.column(self.target)
+        place, found = arrow.number_texts(cells.cast_to_text(column))
+        missing = {"", *self.column_options.missing}
+        labels = [label for label in found if label.strip() not in missing]
+        n_before, self.n_rows = len(self.class_codes), self.n_rows + len(column)
+        for label in labels:
+            self.class_codes.setdefault(label, len(self.class_codes))
+        if n_before <= MAX_NUMERIC_LABELS and not self.column_options.labels_as_text:
+            self._check_not_numeric(chunk)
+        codes = np.array([*(self.class_codes.get(label, -1) for label in found), -1], dtype=np.int32)  # -1: no label
+        group = codes[place]
+        labelled = group >= 0
+        if not labelled.all():
+            if not self.column_options.skip_unlabelled:
+                remedy = "give it one, or use --skip-unlabelled"
+                raise chunk.make_cell_error(int(np.argmin(labelled)), self.target, "has no label", remedy)
+            self.n_unlabelled += int((~labelled).sum())
+            chunk, group = chunk.keep_rows(labelled), group[labelled]
+        return group, chunk
+
+    @property
+    def looks_numeric(self) -> bool:
+        """Whether the labels look like a number to predict: more than 20 different values, all of them numbers."""
+        return len(self.class_codes) > MAX_NUMERIC_LABELS and self.are_numbers
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether every label is a number."""
+        return all(cells.looks_numeric(pa.array(list(self.class_codes), pa.string())).to_pylist())
+
+    def _check_not_numeric(self, chunk: RowChunk) -> None:
+        if self.looks_numeric:
+            raise DataError(
+                f"{format_path(chunk.file.path)}: the target {self.target!r} looks like a number to predict: "
+                f"{len(self.class_codes):,} different values in the first {self.n_rows:,} rows; "
+                "bin it, or use --classes if each value is a class"
+            )
+
+
+class TargetReader:
+    """Reads the numbers to predict."""
+
+    def __init__(self, target: str, column_options: ColumnOptions) -> None:
+        self.target, self.column_options, self.n_unlabelled = target, column_options, 0
+
+    def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
+        """The target of each row that has one, and the chunk with only these rows."""
+        values = cells.read_number_column(chunk, self.target, self.column_options.missing)
+        is_missing = np.isnan(values)
+        if is_missing.any():
+            if not self.column_options.skip_unlabelled:
+                remedy = "give it one, or use --skip-unlabelled"
+                raise chunk.make_cell_error(int(is_missing.argmax()), self.target, "has no number to predict", remedy)
+            self.n_unlabelled += int(is_missing.sum())
+            values, chunk = values[~is_missing], chunk.keep_rows(~is_missing)
+        return values, chunk

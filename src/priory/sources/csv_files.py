@@ -1,4 +1,4 @@
-"""Reader of CSV and TSV files: Arrow parses them, and Python's csv locates errors and reads the rest."""
+"""CSV and TSV files with their headers, read by Arrow; a slower reader names the place where Arrow fails."""
 
 from __future__ import annotations
 
@@ -24,11 +24,57 @@ from priory.sources.byte_streams import (
     limit_lines,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
-from priory.sources.csv_headers import parse_csv_header, read_whole_lines, sniff_delimiter
+from priory.sources.cell_parsing import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 
 if TYPE_CHECKING:
     from _csv import Reader
+
+
+MAX_CSV_HEADER_BYTES = 8 << 20
+MAX_NAME_LENGTH = 10_000  # characters of the name of a column
+
+
+def sniff_delimiter(head: bytes) -> str:
+    """Detect the delimiter: the most frequent of comma, tab, semicolon and bar in the header."""
+    line = head.lstrip(b"\r\n").splitlines()[0]
+    return max(",\t;|", key=lambda c: line.count(c.encode()))
+
+
+def parse_csv_header(path: str, head: bytes, delimiter: str, quoting: Literal[0, 3]) -> tuple[list[str], int, int]:
+    """Return the column names, and the number of lines and bytes of the header."""
+    csv.field_size_limit(MAX_CELL_BYTES + 1)
+    lines = io.StringIO(head.decode("utf-8", "surrogateescape"), newline="")
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
+    names: list[str] = []
+    while not names:
+        names = next(reader)
+    size = len(lines.getvalue()[: lines.tell()].encode("utf-8", "surrogateescape"))
+    for number, name in enumerate(names, start=1):
+        if len(name) > MAX_NAME_LENGTH:
+            raise DataError(
+                f"{format_path(path)}:1:{number}: the column name has {len(name):,} characters; "
+                "begin the file with a header of short names"
+            )
+        if any("\udc80" <= c <= "\udcff" for c in name):
+            raise DataError(f"{format_path(path)}:1:{number}: the column name is not UTF-8; use --encoding latin-1")
+    return names, reader.line_num, size
+
+
+def read_whole_lines(path: str, blocks: Iterator[bytes]) -> bytes:
+    """Read the beginning of the file, at least one whole line."""
+    head = next(blocks, b"")
+    while head and b"\n" not in head and b"\r" not in head:
+        if len(head) > MAX_CSV_HEADER_BYTES:
+            raise ModelTooLargeError(
+                f"{format_path(path)}:1: the first line has more than {MAX_CSV_HEADER_BYTES >> 20} MB; "
+                "begin the file with a header"
+            )
+        block = next(blocks, None)
+        if block is None:
+            break
+        head += block
+    return head
+
 
 MAX_TAIL_BYTES = 4096  # of the end of the file
 CSV_CHUNK_ROWS = 4096

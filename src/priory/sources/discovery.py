@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from priory.core.name_suggestions import suggest_name
+from priory.core.similar_names import suggest_name
 from priory.errors import DataError
-from priory.sources.arrow_files import ArrowReader, ParquetReader
+from priory.sources.arrow_files import ArrowReader, ParquetReader, find_remote_files, is_url
 from priory.sources.byte_streams import (
     STDIN_PATH,
     ProgressCallback,
@@ -23,13 +23,11 @@ from priory.sources.byte_streams import (
     read_magic_bytes,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import FileReader, RowChunk
+from priory.sources.cell_parsing import FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
-from priory.sources.database_files import DuckDBReader, SQLiteReader
 from priory.sources.document_files import DocumentReader, is_mail, is_maildir, is_mbox, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
-from priory.sources.remote_files import find_remote_files, is_url
-from priory.sources.spreadsheets import WorkbookReader, is_workbook
+from priory.sources.record_files import DuckDBReader, SQLiteReader, WorkbookReader, is_workbook
 
 FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 INPUT_FORMAT_BY_SUFFIX = {

@@ -22,7 +22,7 @@ from priory.sources.byte_streams import (
     limit_lines,
     read_unpacked_blocks,
 )
-from priory.sources.chunk import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
+from priory.sources.cell_parsing import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 
 JSON_CHUNK_ROWS = 4096
 ROWS_TO_FIND_COLUMNS = 1000  # the columns are the keys of these first rows

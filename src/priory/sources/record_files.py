@@ -1,18 +1,37 @@
-"""Base of readers whose rows are Python values; they are converted to text, as in a CSV."""
+"""Tables of SQLite and DuckDB databases and sheets of Excel workbooks: rows of Python values, read as text."""
 
 from __future__ import annotations
 
 import os
+import zipfile
 from abc import abstractmethod
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from itertools import islice
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+from weakref import finalize
 
 import pyarrow as pa
 
-from priory.errors import DataError
-from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
-from priory.sources.chunk import FileReader, RowChunk, check_column_names
+from priory.core.similar_names import suggest_name
+from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
+from priory.sources.arrow_files import ColumnarReader
+from priory.sources.byte_streams import (
+    MAX_UNPACK_RATIO,
+    MIN_UNPACK_LIMIT,
+    ProgressCallback,
+    format_path,
+    ignore_progress,
+)
+from priory.sources.cell_parsing import FileReader, RowChunk, check_column_names
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from openpyxl.workbook import Workbook
+
 
 RECORD_CHUNK_ROWS = 8192
 
@@ -73,3 +92,147 @@ def format_value_as_cell(value: object) -> str | None:
     if isinstance(value, datetime):
         return value.date().isoformat() if value.time() == time() else value.isoformat(sep=" ", timespec="seconds")
     return value.isoformat() if isinstance(value, date) else str(value)
+
+
+class SQLiteReader(RecordReader):
+    """A table of an SQLite database."""
+
+    unit = "table"
+
+    def _open_table(self, table: str | None) -> tuple[str, list[str]]:
+        with self._connect() as connection:
+            found = connection.execute("select name from sqlite_master where type in ('table', 'view') order by name")
+            tables = [name for (name,) in found if not name.startswith("sqlite_")]
+            chosen = choose_table(self.path, tables, table, self.unit)
+            columns = connection.execute(f"select * from {quote_identifier(chosen)} limit 0").description
+        return chosen, [name for name, *_ in columns]
+
+    def _read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+        listed = ", ".join(map(quote_identifier, column_names))
+        with self._connect() as connection:
+            yield from connection.execute(f"select {listed} from {quote_identifier(self.table)}")
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        import sqlite3
+
+        connection = sqlite3.connect(f"file:{quote(self.path)}?mode=ro", uri=True, check_same_thread=False)
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            raise DataError(f"{format_path(self.path)}: cannot be read ({error}); is it an SQLite database?") from None
+        finally:
+            connection.close()
+
+
+class DuckDBReader(ColumnarReader):
+    """A table of a DuckDB database."""
+
+    def __init__(self, path: str, table: str | None, report_progress: ProgressCallback = ignore_progress) -> None:
+        try:
+            import duckdb
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"{format_path(path)}: needs duckdb: pip install 'priory[duckdb]'.", name=error.name
+            ) from None
+        try:
+            self.connection = duckdb.connect(path, read_only=True)
+            finalize(self, self.connection.close)
+            found = self.connection.execute("select table_name from information_schema.tables order by table_name")
+            self.table = choose_table(path, [name for (name,) in found.fetchall()], table, "table")
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0]
+            raise DataError(f"{format_path(path)}: cannot be read ({reason}); is it a DuckDB database?") from None
+        super().__init__(path, report_progress)
+
+    def _open_schema(self) -> pa.Schema:
+        return self._select(["*"], 0).schema
+
+    def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
+        yield from self._select(list(map(quote_identifier, column_names)))
+
+    def _select(self, columns: list[str], limit: int | None = None) -> pa.RecordBatchReader:
+        query = f"select {', '.join(columns)} from {quote_identifier(self.table)}"
+        relation = self.connection.cursor().sql(query + ("" if limit is None else f" limit {limit}"))
+        return pa.RecordBatchReader.from_stream(relation)
+
+
+def quote_identifier(name: str) -> str:
+    """Quote a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def choose_table(path: str, tables: list[str], wanted: str | None, unit: str) -> str:
+    """Return the wanted table, or the only one; ``unit`` is the format's word for a table."""
+    listed = ", ".join(map(repr, tables[:10]))
+    if not tables:
+        raise DataError(f"{format_path(path)}: has no {unit}; give a file with rows")
+    if wanted is None and len(tables) > 1:
+        raise DataError(f"{format_path(path)}: has {len(tables)} {unit}s; use --table with one of {listed}")
+    if wanted is not None and wanted not in tables:
+        raise DataError(f"{format_path(path)}: has no {unit} {wanted!r}{suggest_name(wanted, tables)}; it has {listed}")
+    return wanted or tables[0]
+
+
+WORKBOOK_PART = "xl/workbook.xml"
+
+
+def is_workbook(path: str) -> bool:
+    """Whether a file is an Excel workbook, by its contents."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return WORKBOOK_PART in archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+class WorkbookReader(RecordReader):
+    """A sheet of a workbook: its first row has the names of the columns."""
+
+    unit = "sheet"
+
+    def _open_table(self, table: str | None) -> tuple[str, list[str]]:
+        self.workbook = _open_workbook(self.path)
+        finalize(self, self.workbook.close)
+        sheet = choose_table(self.path, self.workbook.sheetnames, table, self.unit)
+        header = next(self.workbook[sheet].iter_rows(values_only=True), ())
+        names = [format_value_as_cell(cell) or "" for cell in header]
+        while names and not names[-1].strip():
+            names.pop()  # cells that were formatted, not filled
+        if not names:
+            raise DataError(f"{format_path(self.path)}: sheet {sheet!r} is empty; give one with a header and rows")
+        return sheet, names
+
+    def _read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+        positions = [self.names.index(name) for name in column_names]
+        rows = self.workbook[self.table].iter_rows(min_row=2, max_col=len(self.names), values_only=True)
+        for row in rows:
+            if any(cell is not None for cell in row):
+                yield tuple(row[j] if j < len(row) else None for j in positions)
+
+    def locate_cell(self, row: int, column: str) -> str:
+        from openpyxl.utils import get_column_letter
+
+        letter = get_column_letter(self.names.index(column) + 1)
+        return f"{format_path(self.path)}: sheet {self.table!r}, cell {letter}{row + 2}"
+
+
+def _open_workbook(path: str) -> Workbook:
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{format_path(path)}: is an Excel workbook, which needs openpyxl: pip install 'priory[excel]'.",
+            name=error.name,
+        ) from None
+    with zipfile.ZipFile(path) as archive:
+        packed = sum(part.compress_size for part in archive.infolist())
+        unpacked = sum(part.file_size for part in archive.infolist())
+    if unpacked > max(MIN_UNPACK_LIMIT, MAX_UNPACK_RATIO * packed):
+        raise ModelTooLargeError(
+            f"{format_path(path)}: decompresses to more than {MAX_UNPACK_RATIO} times its size; save the sheet as CSV"
+        )
+    try:
+        return openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # openpyxl raises many kinds of errors
+        raise DataError(f"{format_path(path)}: is a damaged workbook ({type(error).__name__}); save it again") from None

@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from priory.errors import DataError
-from priory.sources import arrow_functions as arrow
+from priory.sources import cell_parsing as arrow
 from priory.sources import cell_parsing as cells
-from priory.sources.prefetch import peek_first
+from priory.sources.byte_streams import peek_first
 
 FORMULA_PATTERN = r"^'*[=+\-@\t\r]"
 FORMULA_MARKS = "=+-@\t\r"

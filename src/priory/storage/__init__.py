@@ -18,14 +18,12 @@ from typing import Any, TypeVar
 
 from priory.errors import KindError, MissingDependencyError, ModelFileError, ModelTooLargeError
 from priory.storage.container import ArraySections, FileContents, pack_model_file
-from priory.storage.file_turns import LOCK_TIMEOUT_SECONDS, lock_file
-from priory.storage.files import open_regular_file, replace_file
-from priory.storage.fitted_state import Estimator, check_model
+from priory.storage.file_locks import LOCK_TIMEOUT_SECONDS, lock_file
 from priory.storage.inspection import Inspection, inspect_contents
-from priory.storage.registry import NOTES_ATTRIBUTE, find_estimator, list_estimators
+from priory.storage.saved_files import open_regular_file, replace_file
 from priory.storage.signatures import SignatureKey, check_signature, load_signature_key
-from priory.storage.value_decoding import ModelDecoder
-from priory.storage.value_encoding import encode_value
+from priory.storage.validation import NOTES_ATTRIBUTE, Estimator, check_model, find_estimator, list_estimators
+from priory.storage.value_trees import ModelDecoder, encode_value
 
 __all__ = ["Inspection", "Updated", "inspect", "load", "save", "sign", "updating"]
 

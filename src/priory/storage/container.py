@@ -30,11 +30,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 import priory
-from priory.core.machine import total_memory_bytes
-from priory.core.sharding import N_THREADS
+from priory.core.sharding import N_THREADS, total_memory_bytes
 from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
-from priory.storage.hashed_blocks import ALIGNMENT_BYTES, FileBytes, hash_blocks, make_padding, read_into_memory
 from priory.storage.manifest import (
     FORMAT_VERSION,
     MAX_MANIFEST_BYTES,
@@ -48,6 +46,7 @@ from priory.storage.manifest import (
     get_typed,
     parse_manifest,
 )
+from priory.storage.saved_files import ALIGNMENT_BYTES, FileBytes, hash_blocks, make_padding, read_into_memory
 from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey
 
 MAGIC_BYTES = b"\x8fpriory\n"

@@ -15,8 +15,8 @@ from priory.core.statistics import Statistics
 from priory.errors import ModelFileError
 from priory.storage.container import FileContents
 from priory.storage.manifest import Json
-from priory.storage.registry import find_class
-from priory.storage.value_decoding import ModelDecoder, check_object
+from priory.storage.validation import find_class
+from priory.storage.value_trees import ModelDecoder, check_object
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import priory
 from priory.errors import ModelFileError
-from priory.storage.hashed_blocks import ALIGNMENT_BYTES
+from priory.storage.saved_files import ALIGNMENT_BYTES
 from priory.storage.signatures import SIGNATURE_SIZES
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]  # a node of the manifest

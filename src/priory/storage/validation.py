@@ -1,25 +1,91 @@
-"""Validate the values of a model file: types, array shapes, finite numbers, non-negative counts.
-
-A checksum shows that a file is unchanged, not that it was written in good faith. So every value is checked against the
-type hints and the declared axes of its class (see `priory.core.registration`) and by its own method ``find_fault``. A
-model is checked in the same way before it is saved, so that every file that is written can be read.
-"""
+"""Validate what was read from a model file: known classes, counts, shapes, finite numbers, consistent attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
+from importlib import import_module
+from inspect import signature
 from numbers import Integral, Real
+from reprlib import repr as shorten_repr
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from priory.core.registration import Registration, SelfChecking, find_shape
+import priory
+from priory.calibration.corrections import Corrections
+from priory.core.registration import (
+    BY_NAME,
+    EstimatorRegistration,
+    Registration,
+    SelfChecking,
+    find_registered_name,
+    find_registration,
+    find_shape,
+)
 from priory.core.statistics import Statistics
-from priory.errors import ModelFileError
-from priory.storage.registry import find_record
+from priory.core.typing import Array
+from priory.errors import DataError, ModelFileError
+from priory.model.model_statistics import ModelStatistics
+
+# Importing these modules registers every class that a file can contain; the cheapest come first.
+REGISTERING_MODULES = (
+    "priory.families",
+    "priory.text.vocabulary",
+    "priory.model.model_statistics",
+    "priory.calibration.corrections",
+    "priory.regression.cross_products",
+    "priory.regression.linear_posterior",
+    "priory.regression.logistic_posterior",
+    "priory.regression.mcmc",
+    "priory.naive_bayes",
+)
+NOTES_ATTRIBUTE = "notes"  # the attribute of a loaded model that holds the notes of its file
+
+
+def find_class(name: str) -> Registration | None:
+    """Return the registered class of this name, importing modules of priory as needed; None if there is none."""
+    if find_registered_name(name) is None and name[:1].isupper() and name in priory.__all__:
+        getattr(priory, name)  # imports only the module of this estimator
+    for module in REGISTERING_MODULES:
+        if find_registered_name(name) is not None:
+            break
+        import_module(module)
+    return find_registered_name(name)
+
+
+def find_estimator(cls: type) -> EstimatorRegistration | None:
+    """Return the registration of an estimator class, or None for any other class."""
+    found = find_registration(cls)
+    return found if isinstance(found, EstimatorRegistration) else None
+
+
+def find_record(cls: type) -> Registration | None:
+    """Return the registration of a record or family class, or None for any other class."""
+    found = find_registration(cls)
+    return None if isinstance(found, EstimatorRegistration) else found
+
+
+def list_estimators() -> list[str]:
+    """Return the names of all models that can be saved."""
+    # public estimators are imported lazily
+    for name in priory.__all__:
+        if name[:1].isupper():
+            getattr(priory, name)
+    import_module("priory.naive_bayes")
+    return sorted(name for name, found in BY_NAME.items() if isinstance(found, EstimatorRegistration))
+
+
+def collect_learned_attributes(model: Any, parameters: dict[str, object]) -> dict[str, object]:
+    """The attributes of an estimator besides its parameters and notes, as it would be pickled."""
+    return {
+        name: value
+        for name, value in model.__getstate__().items()
+        if name not in parameters and name != NOTES_ATTRIBUTE
+    }
+
 
 MAX_COUNT = 1e100  # largest weight of rows or tokens: sums and squares of counts stay finite
 TypeHint = object  # what `typing.get_type_hints` returns: a class, a union, a generic alias, Any
@@ -150,3 +216,120 @@ def _check_axes(record: object, declared: Registration, where: str) -> None:
     # axis "e" is either shared by all columns (length 1) or has one entry for each of the "d" columns
     if lengths.get("e", 1) not in (1, lengths.get("d", 1)):
         raise ModelFileError(f"{where} has sums for {lengths['e']} columns, and others for {lengths['d']}.")
+
+
+# Attributes that estimators do not declare in their class body: scikit-learn's own, and properties.
+COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
+    "statistics_": ModelStatistics,
+    "n_features_in_": int,
+    "feature_names_in_": Array,
+    "clock_": float,
+    "stale_": tuple[str, ...],
+    "sample_changes_": int,
+    "corrections_": Corrections,
+    "alpha_": float,
+    "salt_": int,
+}
+UNFITTED_ATTRIBUTES = {"target_", "missing_"}  # of a model that was trained from files and has forgotten all rows
+MISFIT = "does not fit the columns and parameters of the model"
+ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike
+
+
+class Estimator(Protocol):
+    """Interface of a model that can be stored; its class must be registered too."""
+
+    def get_params(self, deep: bool = True) -> dict[str, object]: ...
+
+
+def check_model(model: Estimator) -> None:
+    """Raise ModelFileError, naming the attribute, if the state of a model is invalid."""
+    declared = find_estimator(type(model))
+    if declared is None:
+        raise ModelFileError(f"it holds a {type(model).__name__}, which is not a model.")
+    parameters = model.get_params(deep=False)
+    learned = collect_learned_attributes(model, parameters)
+    check_attributes(declared, parameters, learned)
+    check_consistency(model, declared, learned)
+
+
+def build_model(
+    declared: EstimatorRegistration, parameters: Mapping[str, object], learned: Mapping[str, object]
+) -> Estimator:
+    """The model of decoded parameters and attributes, which are checked before it is built."""
+    model: Any = declared.cls()
+    parameters = {**model.get_params(deep=False), **parameters}
+    check_attributes(declared, parameters, learned)
+    try:
+        model.__setstate__({**parameters, **learned})
+    except DataError as error:
+        raise ModelFileError(f"{declared.name}.statistics_ {MISFIT}: {error}") from None
+    check_consistency(model, declared, learned)
+    return cast(Estimator, model)
+
+
+def check_attributes(
+    declared: EstimatorRegistration, parameters: Mapping[str, object], learned: Mapping[str, object]
+) -> None:
+    """Raise ModelFileError, with the place, for a parameter or an attribute that no such model can have."""
+    name, known = declared.name, find_parameter_types(declared.cls)
+    if unknown := sorted(parameters.keys() - known.keys()):
+        raise ModelFileError(f"{name} has no parameters {unknown}.")
+    for parameter, value in parameters.items():
+        _check_parameter(declared, parameter, value)
+    for attribute, value in learned.items():
+        _check_attribute(name, attribute, value, find_attribute_types(declared.cls))
+    for attribute in declared.required if _is_fitted(learned) else ():
+        if attribute not in learned:
+            raise ModelFileError(f"{name} has no {attribute}.")
+    _check_common_attributes(name, learned)
+
+
+def check_consistency(model: Estimator, declared: EstimatorRegistration, learned: Mapping[str, object]) -> None:
+    """Raise ModelFileError for a model whose checked attributes do not fit together."""
+    fault = declared.find_fault(model) if _is_fitted(learned) else None
+    if fault:
+        raise ModelFileError(f"{declared.name}.statistics_ {MISFIT}: {fault}.")
+
+
+def _is_fitted(learned: Mapping[str, object]) -> bool:
+    return bool(learned.keys() - UNFITTED_ATTRIBUTES)
+
+
+def _check_parameter(declared: EstimatorRegistration, parameter: str, value: object) -> None:
+    """Raise if a parameter does not have its declared type or a valid value."""
+    if not matches_type_hint(value, find_parameter_types(declared.cls)[parameter]):
+        allowed = signature(declared.cls).parameters[parameter].annotation
+        raise ModelFileError(f"{declared.name}.{parameter} is {shorten_repr(value)}; use {allowed}.")
+    check_value(value, f"{declared.name}.{parameter}")
+
+
+def _check_attribute(name: str, attribute: str, value: object, types: Mapping[str, TypeHint]) -> None:
+    """Raise if a learned attribute is undeclared, or does not have its declared type or a valid value."""
+    if attribute not in types:
+        raise ModelFileError(f"{name} does not learn an attribute {attribute!r}.")
+    if not matches_type_hint(value, types[attribute]):
+        raise ModelFileError(f"{name}.{attribute} is a {type(value).__name__}, which is not its declared type.")
+    check_value(value, f"{name}.{attribute}")
+
+
+def _check_common_attributes(name: str, learned: Mapping[str, Any]) -> None:
+    """Raise if the clock, the number of columns or their names are invalid."""
+    clock, columns, names = (learned.get(key) for key in ("clock_", "n_features_in_", "feature_names_in_"))
+    if clock is not None and not 0 < clock <= 1:
+        raise ModelFileError(f"{name}.clock_ is {clock}; it must be above 0 and at most 1.")
+    if names is not None and not (names.shape == (columns,) and all(isinstance(n, str) for n in names)):
+        raise ModelFileError(f"{name}.feature_names_in_ does not fit the columns of the model.")
+    if columns is not None and columns < 0:
+        raise ModelFileError(f"{name}.n_features_in_ is {columns}; it must be 0 or more.")
+
+
+@cache
+def find_parameter_types(cls: type) -> Mapping[str, TypeHint]:
+    """Return the declared types of the parameters of an estimator."""
+    return get_type_hints(cls.__init__, localns={"ArrayLike": ARRAY_LIKE_PARAMETER})  # type: ignore[misc]
+
+
+@cache
+def find_attribute_types(cls: type) -> Mapping[str, TypeHint]:
+    """Return the declared types of the learned attributes of an estimator."""
+    return {**COMMON_ATTRIBUTES, **get_type_hints(cls)}

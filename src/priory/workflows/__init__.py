@@ -24,23 +24,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory.evaluation.costs import Costs
+    from priory.evaluation.decisions import Costs
     from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
-    from priory.workflows.auditing import audit
-    from priory.workflows.callbacks import Callbacks
     from priory.workflows.counterfactuals import find_counterfactuals
     from priory.workflows.evaluation import Evaluation, evaluate
-    from priory.workflows.explanation import explain, explain_values
-    from priory.workflows.importance import rank_columns
-    from priory.workflows.judging import JudgingOptions
-    from priory.workflows.model_files import FileTask
+    from priory.workflows.explanations import explain, explain_values, rank_columns
+    from priory.workflows.model_files import Callbacks, FileTask
     from priory.workflows.prediction import Predictions, predict
-    from priory.workflows.regression import NumberPredictions
-    from priory.workflows.regression_training import RegressionResult
-    from priory.workflows.reporting import ReportResult, report
-    from priory.workflows.training import train
+    from priory.workflows.regression_files import NumberPredictions
+    from priory.workflows.reports import ReportResult, audit, report
+    from priory.workflows.row_splits import JudgingOptions
+    from priory.workflows.training import RegressionResult, train
     from priory.workflows.training_results import TrainingOptions, TrainingResult
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
 
@@ -77,33 +73,33 @@ __all__ = [
 
 # Public name -> module. Modules are imported on first use, because scikit-learn and pyarrow take a second to import.
 _HOME = {
-    "Callbacks": "workflows.callbacks",
+    "Callbacks": "workflows.model_files",
     "ColumnOptions": "sources.column_types",
-    "Costs": "evaluation.costs",
+    "Costs": "evaluation.decisions",
     "Evaluation": "workflows.evaluation",
     "FileTask": "workflows.model_files",
-    "JudgingOptions": "workflows.judging",
-    "NumberPredictions": "workflows.regression",
+    "JudgingOptions": "workflows.row_splits",
+    "NumberPredictions": "workflows.regression_files",
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
-    "RegressionResult": "workflows.regression_training",
-    "ReportResult": "workflows.reporting",
+    "RegressionResult": "workflows.training",
+    "ReportResult": "workflows.reports",
     "TrainingOptions": "workflows.training_results",
     "TrainingResult": "workflows.training_results",
     "UpdateResult": "workflows.updates",
-    "audit": "workflows.auditing",
+    "audit": "workflows.reports",
     "evaluate": "workflows.evaluation",
-    "explain": "workflows.explanation",
-    "explain_values": "workflows.explanation",
+    "explain": "workflows.explanations",
+    "explain_values": "workflows.explanations",
     "find_counterfactuals": "workflows.counterfactuals",
     "forget": "workflows.updates",
     "inspect": "storage",
     "learn": "workflows.updates",
     "merge": "workflows.updates",
     "predict": "workflows.prediction",
-    "rank_columns": "workflows.importance",
+    "rank_columns": "workflows.explanations",
     "refresh": "workflows.updates",
-    "report": "workflows.reporting",
+    "report": "workflows.reports",
     "train": "workflows.training",
 }
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.sources.byte_streams import peek_first
 from priory.sources.column_types import ModelColumns
-from priory.sources.prefetch import peek_first
-from priory.workflows.explanation import read_file_rows
+from priory.workflows.explanations import read_file_rows
 from priory.workflows.model_files import (
     FileOptions,
     FileTask,

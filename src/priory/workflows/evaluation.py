@@ -1,4 +1,4 @@
-"""Score a model on rows of files: compared with other models, by group, and by the number of rows learned."""
+"""Evaluate a model on rows of files: scores beside other models, by group, by rows learned, and by cost."""
 
 from __future__ import annotations
 
@@ -11,15 +11,27 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.comparison import COMPARED_SCORES, compare_scores
-from priory.evaluation.group_scores import GroupScores, score_groups
+from priory.evaluation.decisions import Costs, find_class_index
+from priory.evaluation.group_scores import (
+    CostScores,
+    GroupScores,
+    LiftRow,
+    ThresholdRow,
+    compute_cost_scores,
+    compute_lift,
+    compute_thresholds,
+    format_lift,
+    format_thresholds,
+    score_groups,
+)
 from priory.evaluation.scores import Scores
 from priory.sources import FileRows
+from priory.sources.byte_streams import read_ahead
 from priory.sources.column_types import InputRows
 from priory.sources.discovery import make_absent_column_error
-from priory.sources.prefetch import read_ahead
-from priory.workflows.callbacks import Callbacks
-from priory.workflows.judging import DEFAULT_FOLDS, JudgingOptions, SideColumns, cross_validate, make_splits
+from priory.workflows.class_files import read_costs
 from priory.workflows.model_files import (
+    Callbacks,
     FileOptions,
     FileTask,
     check_any_labelled,
@@ -33,13 +45,81 @@ from priory.workflows.model_files import (
     make_task,
     read_labelled_chunks,
 )
-from priory.workflows.regression import evaluate_regression
+from priory.workflows.regression_files import evaluate_regression
+from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, cross_validate, make_splits
 
 if TYPE_CHECKING:
     from priory.evaluation.regression_scores import RegressionScores
-    from priory.workflows.model_files import ModelOrPath, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
-    Classifiers = Mapping[str, TableOrTextClassifier]  # by name; the model that is evaluated has the name ""
+    Classifiers = Mapping[str, TableOrTextClassifier]
+
+
+@dataclass(frozen=True)
+class DecisionTables:
+    """Mean costs of decisions, and lift and thresholds for one class."""
+
+    positive: str = ""
+    costs: CostScores | None = None
+    lift: list[LiftRow] = field(default_factory=list)
+    thresholds: list[ThresholdRow] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, object]:
+        """Everything for JSON."""
+        return {
+            "positive": self.positive or None,
+            "costs": None if self.costs is None else self.costs.to_dict(),
+            "lift": [row._asdict() for row in self.lift],
+            "thresholds": [row._asdict() for row in self.thresholds],
+        }
+
+    def list_blocks(self) -> list[str]:
+        """The tables as text."""
+        blocks = [] if self.costs is None else [str(self.costs)]
+        if blocks and self.positive:
+            blocks[0] += f"\nThe positive class is {self.positive}."
+        if self.thresholds:
+            blocks.append(format_thresholds(self.thresholds, self.positive))
+        return [*blocks, format_lift(self.lift, self.positive)] if self.lift else blocks
+
+
+def tabulate_decisions(
+    evaluation: Evaluation,
+    costs: Costs | PathLike | None = None,
+    positive: str | None = None,
+    *,
+    lift: bool = False,
+    thresholds: bool = False,
+) -> DecisionTables:
+    """Tabulate mean costs, if ``costs`` are given, and lift and thresholds of the ``positive`` class.
+
+    The positive class is by default the rarer of two; with more classes it has to be named.
+    """
+    scores = evaluation.scores
+    if costs is None and not lift and not thresholds:
+        return DecisionTables()
+    if not isinstance(scores, Scores):
+        raise DataError("the model predicts a number; costs, lift and thresholds are for models of classes")
+    classes = [str(label) for label in scores.classes]
+    given = costs if costs is None or isinstance(costs, Costs) else read_costs(costs)
+    table = None if given is None else given.tabulate(classes, scores.shares)
+    names_positive = given is not None and (given.false_negative is not None or given.false_positive is not None)
+    label = _find_positive_class(classes, scores, positive) if lift or thresholds or names_positive else ""
+    return DecisionTables(
+        label,
+        None if table is None else compute_cost_scores(scores, table),
+        compute_lift(scores, label) if lift else [],
+        compute_thresholds(scores, label, table) if thresholds else [],
+    )
+
+
+def _find_positive_class(classes: list[str], scores: Scores, positive: str | None) -> str:
+    if positive is not None:
+        return classes[find_class_index(positive, classes)]
+    if len(classes) > 2:
+        raise DataError(f"of {len(classes)} classes one has to be the positive one; name it")
+    return classes[int(np.argmin(scores.shares))]
+
 
 OWN_NAME = "priory"  # the model that is evaluated, in tables of several models
 EVALUATED = ""  # the name of the model that is evaluated, among those that it is compared with
@@ -146,7 +226,7 @@ def evaluate(
     with task.callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
         scores = {name: cross_validate(one, tables[name], labels, judging, side) for name, one in models.items()}
     if peers:
-        from priory.workflows.peers import score_peers  # takes a second: scikit-learn's ensembles
+        from priory.workflows.row_splits import score_peers  # takes a second: scikit-learn's ensembles
 
         with task.callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, judging, side)

@@ -1,9 +1,10 @@
-"""Load models from files, and read the rows of files in the form that a model takes."""
+"""Models as files, and the rows of files as a model takes them; progress and notes for the caller."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -13,15 +14,12 @@ import pyarrow as pa
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
-from priory.sources.byte_streams import format_path
-from priory.sources.chunk import RowPlaces
-from priory.sources.column_types import ColumnOptions, InputRows, ModelColumns
+from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress, read_ahead
+from priory.sources.cell_parsing import RowPlaces
+from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, ModelColumns, TargetReader
 from priory.sources.discovery import format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
-from priory.sources.label_reading import LabelReader, TargetReader
-from priory.sources.prefetch import read_ahead
 from priory.storage import load
-from priory.workflows.callbacks import SILENT, Callbacks, format_count
 from priory.workflows.out_of_core import DrawnRows
 
 if TYPE_CHECKING:
@@ -36,6 +34,47 @@ if TYPE_CHECKING:
     PathLike = str | os.PathLike[str]
     Paths = PathLike | Sequence[PathLike]
     ModelOrPath = FileModel | PathLike
+
+
+def ignore_note(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """Functions that a workflow calls while it runs.
+
+    Parameters
+    ----------
+    progress : function of an int
+        Called with the number of bytes whenever a block of a file has been read.
+    notify : function of a str
+        Called with each note: a message that is not an error, such as the names of columns left out.
+    activity : function of a str that returns a context manager
+        Called with a phrase such as "looking for leakage"; the work that the phrase describes is done inside.
+    """
+
+    progress: ProgressCallback = ignore_progress
+    notify: Callable[[str], None] = ignore_note
+    activity: Callable[[str], AbstractContextManager[object]] = nullcontext
+
+    def note_coerced_cells(self, n_coerced: Mapping[str, int]) -> None:
+        """Note for each column how many cells were read as missing because they are not numbers."""
+        for name, count in n_coerced.items():
+            if count:
+                self.notify(f"column {name!r}: read {format_count(count, 'cell')} without a number as missing")
+
+
+SILENT = Callbacks()
+
+
+def format_count(count: float, name: str) -> str:
+    """Format a number with the noun that it counts, in the singular or plural.
+
+    >>> format_count(1, "row"), format_count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,.0f} {name}" + ("" if count == 1 else "s")
 
 
 class FileOptions(TypedDict, total=False):

@@ -19,27 +19,27 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 import numpy as np
 import pyarrow as pa
 
-from priory.bag_of_words.documents import PackedDocuments
-from priory.bag_of_words.sparse_counts import is_kept_sparse
-from priory.bag_of_words.token_bags import AnyDocuments, TokenBags
-from priory.bag_of_words.token_counts import TokenCounts, count_tokens
-from priory.bag_of_words.tokenizer import TokenCounter, Tokenizer
-from priory.bag_of_words.vocabulary import GrowingVocabulary
-from priory.bag_of_words.word_pairs import read_kept_bags
 from priory.core import sharding
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
-from priory.models.cells import Cells, TextCells, take_rows
-from priory.models.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_labelled_rows
-from priory.sources.prefetch import peek_first
+from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_labelled_rows
+from priory.sources.byte_streams import peek_first
+from priory.text.documents import PackedDocuments
+from priory.text.sparse_counts import is_kept_sparse
+from priory.text.token_bags import AnyDocuments, TokenBags
+from priory.text.token_counts import TokenCounts, count_tokens
+from priory.text.token_features import read_kept_bags
+from priory.text.tokenizer import TokenCounter, Tokenizer
+from priory.text.vocabulary import GrowingVocabulary
 
 if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
     from priory.learning.counting import PartCounter
     from priory.learning.learned import Learned
-    from priory.models.model_statistics import ModelStatistics
-    from priory.models.table import Table
+    from priory.model.model_statistics import ModelStatistics
+    from priory.tables.table import Table
 
 DEFAULT_SAMPLE_ROWS = 5000
 MAX_SAMPLE_BYTES = 1 << 27
@@ -152,7 +152,7 @@ class TextWorker(CountingWorker):
         self.n += np.bincount(batch.group, minlength=len(self.n))
 
     def _count_many_classes(self, documents: PackedDocuments, batch: LabelledBatch) -> None:
-        from priory.models.model_statistics import ModelStatistics
+        from priory.model.model_statistics import ModelStatistics
 
         if self.counter is not None:
             self.earlier_statistics = self.collect_statistics()
@@ -194,7 +194,7 @@ class TextWorker(CountingWorker):
 
     def _collect_table(self, counter: TokenCounter) -> ModelStatistics:
         """The statistics of the batches that were counted into one table."""
-        from priory.models.model_statistics import ModelStatistics
+        from priory.model.model_statistics import ModelStatistics
 
         arena, ends, counts, missed = counter.result()  # counts: (tokens, classes)
         classes, rank = sort_classes(self.classes)

@@ -16,14 +16,20 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from priory.bag_of_words.tokenizer import Tokenizer
 from priory.errors import DataError
-from priory.models.row_sample import choose_text_memory
+from priory.model.row_sample import choose_text_memory
 from priory.sources import FileRows, RowChunk
-from priory.sources.column_types import ColumnOptions, ModelColumns, declare_column_families, find_declared_family
+from priory.sources.byte_streams import peek_first
+from priory.sources.column_types import (
+    ColumnOptions,
+    LabelReader,
+    ModelColumns,
+    TargetReader,
+    declare_column_families,
+    find_declared_family,
+)
 from priory.sources.discovery import format_names
-from priory.sources.label_reading import LabelReader, TargetReader
-from priory.sources.prefetch import peek_first
+from priory.text.tokenizer import Tokenizer
 from priory.workflows.out_of_core import (
     DrawnRows,
     LabelledBatch,
@@ -197,7 +203,7 @@ def _counts_words_once(options: TrainingOptions) -> bool:
     """Whether a word counts once for each text; for the default model this is known without importing the others."""
     if options.text_model in (None, "binary"):
         return True
-    from priory.bag_of_words.models import BAG_MODELS
+    from priory.text.document_models import BAG_MODELS
 
     return BAG_MODELS[options.text_model].binary
 
@@ -239,7 +245,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
 def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
     """Naive Bayes as the book has it, its families declared so that every chunk is read alike."""
     from priory.estimators.naive_bayes import NaiveBayes
-    from priory.models.textbook_families import TextbookFamilies
+    from priory.model.schema import TextbookFamilies
 
     rule = TextbookFamilies(plan.options.m)
     families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}

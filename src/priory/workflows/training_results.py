@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.models.class_prior import ClassWeight
+from priory.model.model_statistics import ClassWeight
 from priory.sources.column_types import InputRows
-from priory.workflows.callbacks import Callbacks
-from priory.workflows.class_weights import DeclaredPrior
+from priory.workflows.class_files import DeclaredPrior
+from priory.workflows.model_files import Callbacks
 from priory.workflows.out_of_core import DEFAULT_SAMPLE_ROWS
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
-    from priory.export.report import Report
+    from priory.export.html_report import Report
     from priory.leakage.findings import Findings
-    from priory.workflows.explanation import JSONValue
+    from priory.workflows.explanations import JSONValue
     from priory.workflows.model_files import TableOrTextClassifier
 
 MAX_AUDIT_BYTES = 1 << 20  # of the sample: an audit takes a hundred times the memory of its rows
@@ -149,7 +149,7 @@ class TrainingResult:
 
         ``command`` makes the report again; it is shown in the last section.
         """
-        from priory.export.report import ReportSubject, report
+        from priory.export.html_report import ReportSubject, report
 
         if self.sample is None or self.labels is None:
             raise DataError(

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from priory.errors import FileBusyError, NotLearnedError
-from priory.sources.chunk import RowPlaces
+from priory.sources.byte_streams import read_ahead
+from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import InputRows, make_model_rows
-from priory.sources.prefetch import read_ahead
 from priory.storage import Updated, updating
 from priory.workflows.model_files import (
     FileOptions,

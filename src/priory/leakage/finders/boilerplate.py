@@ -12,14 +12,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from priory.bag_of_words import token_counts as words
-from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditData
+from priory.leakage.column_votes import mark_correct_documents, sample_documents
 from priory.leakage.finders.columns import CERTAIN_COPY_SKILL, STRONG_SKILL, skill_p_value
-from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
-from priory.leakage.significance import clopper_pearson_interval, mcnemar_p_value, measure_presence_association
-from priory.leakage.text_scores import mark_correct_documents, sample_documents
+from priory.leakage.findings import (
+    FALSE_ALARM_LEVEL,
+    Effect,
+    Finding,
+    Severity,
+    Suspicion,
+    clopper_pearson_interval,
+    mcnemar_p_value,
+    measure_presence_association,
+)
+from priory.text import token_counts as words
+from priory.text.sparse_counts import make_dense_counts
 
 HEADER_LINE_PATTERN = re.compile(r"^([A-Za-z][\w-]*):", re.MULTILINE)
 MIN_SHARE_WITH_HEADER = 0.5  # minimum share of texts with a header

@@ -15,8 +15,17 @@ import numpy as np
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.leakage.column_votes import BinnedNaiveBayes, ColumnVote
-from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
-from priory.leakage.significance import binomial_tail, clopper_pearson_interval, mcnemar_p_value, measure_association
+from priory.leakage.findings import (
+    FALSE_ALARM_LEVEL,
+    Effect,
+    Finding,
+    Severity,
+    Suspicion,
+    binomial_tail,
+    clopper_pearson_interval,
+    mcnemar_p_value,
+    measure_association,
+)
 
 OBSERVED_COPY_SKILL = 0.99  # a copy of the label has at least this observed skill,
 CERTAIN_COPY_SKILL = 0.9  # and significantly more than this skill

@@ -6,14 +6,26 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from priory.bag_of_words import token_counts as words
-from priory.bag_of_words.sparse_counts import make_dense_counts
 from priory.leakage.audit_tables import AuditData
-from priory.leakage.column_votes import BinnedNaiveBayes
+from priory.leakage.column_votes import (
+    BinnedNaiveBayes,
+    log_joint_leave_one_out,
+    mark_correct_documents,
+    sample_documents,
+)
 from priory.leakage.finders.identifiers import explain_identifier
-from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
-from priory.leakage.significance import auc_with_error, measure_association, measure_presence_association
-from priory.leakage.text_scores import log_joint_leave_one_out, mark_correct_documents, sample_documents
+from priory.leakage.findings import (
+    FALSE_ALARM_LEVEL,
+    Effect,
+    Finding,
+    Severity,
+    Suspicion,
+    auc_with_error,
+    measure_association,
+    measure_presence_association,
+)
+from priory.text import token_counts as words
+from priory.text.sparse_counts import make_dense_counts
 
 MEDIUM_DRIFT_AUC, HIGH_DRIFT_AUC = 0.6, 0.8  # of a classifier of train against test
 

@@ -15,9 +15,16 @@ from priory.core.content_hash import scramble_bits
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.column_votes import class_frequencies
-from priory.leakage.findings import FALSE_ALARM_LEVEL, Effect, Finding, Severity, Suspicion
+from priory.leakage.findings import (
+    FALSE_ALARM_LEVEL,
+    Effect,
+    Finding,
+    Severity,
+    Suspicion,
+    binomial_tail,
+    clopper_pearson_interval,
+)
 from priory.leakage.row_hashes import RowHashes
-from priory.leakage.significance import binomial_tail, clopper_pearson_interval
 
 COPY_TEST_FACTOR = 10  # the test of copies gets a tenth of the audit's error rate
 HIGH_COPY_SHARE = 0.01  # of the rows; fewer copies hardly change the score

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.leakage.audit_tables import AuditColumn, AuditData
-from priory.leakage.findings import Finding, Severity, Suspicion
-from priory.leakage.significance import clopper_pearson_interval, mcnemar_p_value
+from priory.leakage.findings import Finding, Severity, Suspicion, clopper_pearson_interval, mcnemar_p_value
 
 MIN_GROUPS = 20  # minimum number of distinct values of a group column
 MIN_ROWS_PER_GROUP = 1.1

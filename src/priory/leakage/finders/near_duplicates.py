@@ -9,10 +9,8 @@ import numpy as np
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.finders.duplicates import HIGH_COPY_SHARE
-from priory.leakage.findings import Finding, Severity, Suspicion
-from priory.leakage.minhash import MIN_SHINGLE_OVERLAP, cluster_texts
-from priory.leakage.row_hashes import keep_alphanumerics
-from priory.leakage.significance import clopper_pearson_interval
+from priory.leakage.findings import Finding, Severity, Suspicion, clopper_pearson_interval
+from priory.leakage.row_hashes import MIN_SHINGLE_OVERLAP, cluster_texts, keep_alphanumerics
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:

@@ -12,8 +12,7 @@ import numpy as np
 from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.leakage.column_votes import bin_cells, count_class_bins
-from priory.leakage.findings import Finding, Severity, Suspicion
-from priory.leakage.significance import clopper_pearson_interval, measure_association
+from priory.leakage.findings import Finding, Severity, Suspicion, clopper_pearson_interval, measure_association
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:

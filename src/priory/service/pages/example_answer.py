@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from priory.models.explanation import Ledger
-from priory.models.ledger_formatting import DECIBANS_PER_NAT, find_widest, format_value
-from priory.service.rows import Row, RowBatch, RowLabel, convert_to_input
+from priory.model.ledger import Ledger
+from priory.model.ledger_output import DECIBANS_PER_NAT, find_widest, format_value
+from priory.service.labelled_rows import Row, RowBatch, RowLabel, convert_to_input
 from priory.service.served_model import ServedModel
 
 MAX_LINES_SHOWN = 25

@@ -13,16 +13,18 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from priory.errors import PrioryError, ServiceError
+from priory.service.messages import find_status
 from priory.service.pages import model_pages, teaching_pages
-from priory.service.pages.page_call import FormFields, PageCall, PageState
-from priory.service.pages.rendering import (
+from priory.service.pages.page_call import (
     STATIC_SECONDS,
     STATIC_TYPES,
+    FormFields,
+    PageCall,
+    PageState,
     make_page_response,
     read_static_file,
     render_template,
 )
-from priory.service.problems import find_status
 from priory.service.tokens import LOCAL_USER, Identity, Scope
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from starlette.responses import Response
 from priory.errors import DataError, ServiceError
 from priory.service.changes import ForgetRequest, LearnRequest, UndoRequest
 from priory.service.handlers import describe_model
+from priory.service.labelled_rows import Row, RowLabel
 from priory.service.pages.example_answer import answer_example, compare_evidence, compare_probabilities
-from priory.service.pages.learned_rows import find_learned_rows, join_learned_rows, search_learned_rows
+from priory.service.pages.label_queue import find_learned_rows, join_learned_rows, search_learned_rows
 from priory.service.pages.model_pages import format_row
 from priory.service.pages.page_call import PageCall, list_classes
 from priory.service.pages.training_job import UPLOAD_SUFFIXES, read_unlabelled_rows
-from priory.service.rows import Row, RowLabel
 from priory.service.served_model import ServedModel
-from priory.workflows.callbacks import format_count
+from priory.workflows.model_files import format_count
 
 MAX_FOUND_ROWS = 200
 MAX_KEYS = 9  # the digits that label a row

@@ -13,17 +13,16 @@ import msgspec
 
 from priory.errors import DataError, PrioryError
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest
+from priory.service.labelled_rows import ModelKind, Row, RowBatch
 from priory.service.messages import MAX_ROWS_PER_REQUEST
-from priory.service.rows import ModelKind, Row, RowBatch
 from priory.service.served_model import ServedModel
 from priory.service.uploads import write_upload
 from priory.sources import FileRows, RowChunk
+from priory.sources.byte_streams import peek_first
 from priory.sources.column_inference import infer_columns
-from priory.sources.column_types import ColumnOptions, ModelColumns, declare_column_families
+from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, declare_column_families
 from priory.sources.discovery import format_names
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
-from priory.sources.label_reading import LabelReader
-from priory.sources.prefetch import peek_first
 from priory.workflows.model_files import FileTask, find_needed_columns, get_model_columns
 
 if TYPE_CHECKING:

@@ -1,0 +1,304 @@
+"""A finite hypothesis space: Bayes' rule over a list of hypotheses with prior probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from priory.bayes.description_length import Bits, two_part
+from priory.bayes.hypothesis_space import (
+    HypothesisSpace,
+    NameT,
+    choose_first_tied,
+    describe_space,
+    find_best_names,
+    join_names,
+    summarise_answers,
+    tabulate_posterior,
+    tabulate_steps,
+)
+from priory.bayes.likelihoods import build_likelihood
+from priory.bayes.probability import check_distribution
+from priory.core.display_table import DisplayTable
+from priory.core.logspace import log, log_normalise, log_sum_exp, x_log_y
+from priory.core.statistics import Statistics
+from priory.core.typing import Array, FittedClassifier, Seed
+from priory.errors import DataError, NotLearnedError
+
+
+@dataclass(frozen=True, eq=False)
+class HypothesisStatistics(Statistics):
+    """The log likelihood of the observations under each hypothesis.
+
+    An observation that is impossible under a hypothesis is counted rather than added as minus infinity, so that a
+    hypothesis that was ruled out comes back, exactly, when that observation is forgotten. Forgetting an observation
+    that was never made is detected if outcomes can be counted. Otherwise it is detected only if too many observations,
+    or too many impossible ones, would be forgotten, or if the last one differs from the one that was learned.
+    """
+
+    count_fields: ClassVar[tuple[str, ...]] = ("n", "impossible_counts", "outcome_counts")
+
+    n: Array  # (): the number of observations
+    log_likelihood: Array  # (hypotheses,): over the observations that are possible under each
+    impossible_counts: Array  # (hypotheses,): the number of observations that are impossible under each
+    outcome_counts: Array  # (outcomes,): how often each outcome was observed; (0,) if outcomes are not listed
+
+    def check_subtraction(self, total: HypothesisStatistics, part: HypothesisStatistics) -> HypothesisStatistics:
+        left: HypothesisStatistics = super().check_subtraction(total, part)
+        if left.n == 0 and not np.allclose(total.log_likelihood, part.log_likelihood):
+            raise NotLearnedError("cannot forget other observations than were learned.")
+        return left
+
+    def data_log_likelihood(self) -> Array:
+        """Return ``log P(D | h)`` of each hypothesis."""
+        return np.asarray(self.log_likelihood + x_log_y(self.impossible_counts, -np.inf))
+
+
+@final
+class Hypotheses(HypothesisSpace[NameT]):
+    """A finite set of hypotheses, each with a prior probability and a likelihood.
+
+    Parameters
+    ----------
+    prior : mapping {hypothesis: probability}, default=None
+        The prior probability of each hypothesis. Without it, all hypotheses are equally probable.
+    likelihood : mapping {hypothesis: ...}
+        For each hypothesis one of: a table ``{observation: probability}``; a function of the observation that returns
+        its probability or density; a fitted classifier with ``predict_proba``, in which case an observation is a pair
+        ``(row, label)``.
+    outcomes : sequence, default=()
+        With functions as likelihoods: the outcomes that can be predicted.
+    logs : bool, default=False
+        Whether the functions return logarithms.
+
+    Attributes
+    ----------
+    names : list
+        The hypotheses, in the order of the prior.
+    log_prior : ndarray of shape (n_hypotheses,)
+        The logarithm of the prior.
+    likelihood : Likelihood
+        The likelihood as declared; ``likelihood.outcomes`` are the outcomes that can be predicted.
+    seen : HypothesisStatistics
+        The statistics of the observations.
+    posterior : dict {hypothesis: probability}
+        The probability of each hypothesis given the observations.
+    possible : list
+        The hypotheses that have not been ruled out.
+    evidence, log_evidence : float
+        The probability of the observations averaged over the prior, and its logarithm.
+    bits : dict {hypothesis: Bits}
+        The description length of each hypothesis, and of the observations given it.
+
+    References
+    ----------
+    .. [1] T. M. Mitchell, "Machine Learning", McGraw-Hill, 1997, chapter 6.
+    .. [2] S. Russell and P. Norvig, "Artificial Intelligence: A Modern Approach", chapter "Learning Probabilistic
+       Models" (the candy bags).
+
+    Examples
+    --------
+    There are five kinds of candy bags, with different shares of limes; the first three candies drawn are lime:
+
+    >>> share = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}
+    >>> bags = Hypotheses(
+    ...     prior={"h1": 0.1, "h2": 0.2, "h3": 0.4, "h4": 0.2, "h5": 0.1},
+    ...     likelihood={h: {"lime": p, "cherry": 1 - p} for h, p in share.items()},
+    ... ).update_many(["lime"] * 3)
+    >>> {h: round(p, 3) for h, p in bags.posterior.items()}
+    {'h1': 0.0, 'h2': 0.013, 'h3': 0.211, 'h4': 0.355, 'h5': 0.421}
+    >>> bags.map(), round(bags.predict_proba()["lime"], 3), bags.predict()
+    ('h5', 0.796, 'lime')
+    >>> bags.forget("lime").map()
+    'h4'
+    """
+
+    seen: HypothesisStatistics
+
+    def __init__(
+        self,
+        prior: Mapping[NameT, float] | None = None,
+        likelihood: Mapping[NameT, Mapping[Any, float] | Callable[[Any], float] | FittedClassifier] | None = None,
+        *,
+        outcomes: Sequence[Hashable] = (),
+        logs: bool = False,
+    ) -> None:
+        if not likelihood:
+            raise DataError("no likelihood: give a table, functions or models, one for each hypothesis.")
+        weights = {name: 1 / len(likelihood) for name in likelihood} if prior is None else dict(prior)
+        if set(weights) != set(likelihood):
+            odd = ", ".join(sorted(map(repr, set(weights) ^ set(likelihood))))
+            raise DataError(f"{odd} has a prior or a likelihood but not both: give both for each hypothesis.")
+        self.names = list(weights)
+        self.likelihood = build_likelihood({name: likelihood[name] for name in self.names}, logs, outcomes)
+        self.log_prior = log(check_distribution("the prior", list(weights.values())))
+        self.seen = self.observe([])
+
+    # -- learning --------------------------------------------------------------------------------------------------
+
+    def observe(self, observations: Sequence[object]) -> HypothesisStatistics:
+        terms = self.likelihood.log_likelihood(observations)  # (observations, hypotheses)
+        # (observations, hypotheses); impossible observations are counted instead of summed as -inf
+        ruled_out = np.isneginf(terms)
+        return HypothesisStatistics(
+            np.asarray(float(len(observations))),
+            np.where(ruled_out, 0.0, terms).sum(axis=0),
+            ruled_out.sum(axis=0).astype(float),
+            self.likelihood.outcome_counts(observations),
+        )
+
+    def update_many(self, observations: Iterable[object]) -> Self:
+        new = list(observations)
+        seen_before, possible_before = self.seen, self.possible
+        super().update_many(new)
+        if not self.possible:
+            # all observations are learned, or none
+            self.seen = seen_before
+            raise DataError(self._format_contradiction(possible_before, new))
+        return self
+
+    def _format_contradiction(self, possible: list[NameT], observations: list[object]) -> str:
+        """Return the error message, which names the observation that ruled out the last possible hypotheses."""
+        columns = [self.names.index(name) for name in possible]
+        log_p = self.likelihood.log_likelihood(observations)[:, columns]
+        # (observations, possible hypotheses): whether a hypothesis agrees with every observation so far
+        consistent = np.logical_and.accumulate(~np.isneginf(log_p))
+        i = int(np.argmin(consistent.any(axis=1)))
+        last = [name for name, agrees in zip(possible, consistent[i - 1], strict=True) if agrees] if i else possible
+        return (
+            f"observation {i}: {observations[i]!r} is impossible under every hypothesis that was still possible "
+            f"({join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 for it."
+        )
+
+    def has_same_declaration(self, other: Self) -> bool:
+        same_names = self.names == other.names and list(self.likelihood.outcomes) == list(other.likelihood.outcomes)
+        return same_names and np.array_equal(self.log_prior, other.log_prior)
+
+    # -- tables ----------------------------------------------------------------------------------------------------
+
+    def table(self) -> DisplayTable:
+        """Return a table of P(h), P(D | h), their product, P(D) and P(h | D).
+
+        >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
+        >>> print(Hypotheses({"fair": 0.75, "two-headed": 0.25}, faces).update("H").table())
+        after 1 observation: P(D) = 0.625
+        h           P(h)  P(D|h)  P(h) P(D|h)  P(h|D)
+        fair        0.75     0.5        0.375     0.6
+        two-headed  0.25       1         0.25     0.4
+        sum            1                0.625       1
+        """
+        return tabulate_posterior(self)
+
+    def steps(self, observations: Sequence[object]) -> DisplayTable:
+        """Return a table of the posterior before these observations and after each of them, without learning them."""
+        return tabulate_steps(self, observations)
+
+    def answers(self, given: object = None) -> DisplayTable:
+        """Return a table of the predictions and error rates of ML, MAP, the Bayes-optimal vote, and Gibbs.
+
+        >>> label = {"h1": {"+": 1, "-": 0}, "h2": {"-": 1, "+": 0}, "h3": {"-": 1, "+": 0}}
+        >>> print(Hypotheses({"h1": 0.4, "h2": 0.3, "h3": 0.3}, label).answers())
+        what comes next, after 0 observations
+        learner               P(+)    P(-)  answer  P(wrong)
+        ML: h1 or h2 or h3  0.3333  0.6667  -            0.4
+        MAP: h1                  1       0  +            0.6
+        Bayes-optimal vote     0.4     0.6  -            0.4
+        Gibbs                  0.4     0.6  -           0.48
+        """
+        return summarise_answers(self, given)
+
+    def __repr__(self) -> str:
+        return describe_space(self)
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    @property
+    def log_joint(self) -> Array:
+        """``log P(D, h) = log P(h) + log P(D | h)`` of each hypothesis."""
+        return np.asarray(self.log_prior + self.seen.data_log_likelihood())
+
+    @property
+    def posterior(self) -> dict[NameT, float]:
+        """``P(h | D)``: the probability of each hypothesis given the observations."""
+        return dict(zip(self.names, np.exp(log_normalise(self.log_joint)).tolist(), strict=True))
+
+    @property
+    def possible(self) -> list[NameT]:
+        """The hypotheses not ruled out: the version space, if every hypothesis predicts with certainty."""
+        return [name for name, joint in zip(self.names, self.log_joint, strict=True) if joint > -np.inf]
+
+    @property
+    def log_evidence(self) -> float:
+        return float(log_sum_exp(self.log_joint))
+
+    @property
+    def bits(self) -> dict[NameT, Bits]:
+        """The two-part code of each hypothesis and the data given it; the MAP hypothesis has the shortest total.
+
+        >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
+        >>> coin = Hypotheses({"fair": 0.75, "two-headed": 0.25}, faces)
+        >>> coin.update_many("HHH").bits["two-headed"]
+        Bits(hypothesis=2.0, data=0.0)
+        """
+        pairs = zip(self.log_prior, self.seen.data_log_likelihood(), strict=True)
+        return {name: two_part(*pair) for name, pair in zip(self.names, pairs, strict=True)}
+
+    def ml_set(self) -> list[NameT]:
+        """Return every hypothesis under which the observations are most probable."""
+        return find_best_names(self.names, self.seen.data_log_likelihood())
+
+    def map_set(self) -> list[NameT]:
+        """Return every hypothesis that is most probable given the observations: the brute-force MAP learner."""
+        return find_best_names(self.names, self.log_joint)
+
+    def ml(self) -> NameT:
+        """Return ``argmax P(D | h)``; a tie raises a warning, and ``ml_set`` returns all tied hypotheses."""
+        return choose_first_tied(self.ml_set(), "hypotheses")
+
+    def map(self) -> NameT:
+        """Return ``argmax P(h | D)``; a tie raises a warning, and ``map_set`` returns all tied hypotheses."""
+        return choose_first_tied(self.map_set(), "hypotheses")
+
+    def bayes_factor(self, first: NameT, second: NameT) -> float:
+        """Return how many times as probable the observations are under one hypothesis as under another.
+
+        >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
+        >>> round(Hypotheses(likelihood=faces).update_many("HHH").bayes_factor("two-headed", "fair"), 6)
+        8.0
+        """
+        logs = dict(zip(self.names, self.seen.data_log_likelihood(), strict=True))
+        return float(np.exp(logs[first] - logs[second]))
+
+    def votes(self, given: object = None) -> Array:
+        """Return ``P(outcome | h)`` as (outcomes, hypotheses)."""
+        outcomes = self.likelihood.outcomes
+        if len(outcomes) == 0:
+            raise DataError("no outcomes to predict: declare them with Hypotheses(..., outcomes=[...]).")
+        observations = list(outcomes) if given is None else [(given, outcome) for outcome in outcomes]
+        return np.exp(self.likelihood.log_likelihood(observations))
+
+    def predict_proba(self, given: object = None) -> dict[Hashable, float]:
+        """Return ``P(outcome | D) = Σ P(outcome | h) P(h | D)``.
+
+        ``given`` is the row of a ``(row, label)`` observation; the outcomes are then its possible labels.
+        """
+        mixed = self.votes(given) @ np.array(list(self.posterior.values()))  # (outcomes,)
+        return dict(zip(self.likelihood.outcomes, mixed.tolist(), strict=True))
+
+    def draw(self, random_state: Seed = None) -> NameT:
+        """Return a hypothesis drawn from the posterior."""
+        p = np.array(list(self.posterior.values()))  # (hypotheses,)
+        return self.names[int(np.random.default_rng(random_state).choice(len(p), p=p / p.sum()))]
+
+    def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
+        """Return the most probable outcome under a hypothesis drawn from the posterior; ties are broken at random."""
+        rng = np.random.default_rng(random_state)
+        p = self.votes(given)[:, self.names.index(self.draw(rng))]  # (outcomes,)
+        tied = find_best_names(self.likelihood.outcomes, p)
+        return tied[int(rng.integers(len(tied)))]

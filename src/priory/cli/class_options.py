@@ -1,0 +1,120 @@
+"""Options for classes, decisions and engines: priors, weights, costs, thresholds, and the cluster that counts."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from priory.cli.options import FILE_PATH_TYPE, OptionSection, check_exclusive, define_option
+
+if TYPE_CHECKING:
+    from priory.evaluation.decisions import Costs
+    from priory.workflows.row_counting import RowCounter
+
+
+def _parse_thresholds(texts: tuple[str, ...]) -> float | dict[str, float]:
+    """One threshold for all classes, or thresholds by class."""
+    pairs = [pair.rpartition("=") for text in texts for pair in text.split(",")]
+    limits = {name: _parse_probability(number) for name, _, number in pairs}
+    if "" not in limits:
+        return limits
+    if len(limits) > 1:
+        raise click.UsageError("--threshold takes one number for all classes, or CLASS=P for some; use one of them")
+    return limits[""]
+
+
+def _parse_probability(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not 0 <= number <= 1:
+        raise click.BadParameter(f"{text} is not allowed; use a number from 0 to 1.")
+    return number
+
+
+cost_options = OptionSection(
+    "Decisions",
+    define_option(
+        "--cost",
+        multiple=True,
+        metavar="NAME=COST",
+        help="What mistakes cost: fn=10,fp=1 with two classes, TRUE:ANSWER=COST with any, and abstain=0.5 where giving "
+        "no answer is allowed. The label is the answer of least expected cost.",
+    ),
+    define_option(
+        "--costs",
+        "cost_file",
+        type=FILE_PATH_TYPE,
+        metavar="FILE",
+        help="The same as a table: a row for each true class (first column), a column for each answer, and perhaps a "
+        "column 'abstain'.",
+    ),
+    define_option("--positive", metavar="CLASS", help="With fn and fp: the positive class. By default the rarer one."),
+)
+
+threshold_option = OptionSection(
+    "Decisions",
+    define_option(
+        "--threshold",
+        "thresholds",
+        multiple=True,
+        parse=_parse_thresholds,
+        metavar="P|CLASS=P",
+        help="Leave the label empty where its probability is below P. CLASS=P is for one class: it is the label where "
+        "its probability is at least P.",
+    ),
+)
+
+
+def pop_costs(given: dict[str, Any]) -> Costs | str | None:
+    """The options of `cost_options`, taken out of what a command was given: costs, or the file they are in."""
+    texts, cost_file, positive = given.pop("cost"), given.pop("cost_file"), given.pop("positive")
+    check_exclusive("--cost", "--costs")
+    if positive is not None and not texts:
+        raise click.UsageError("--positive says what fn and fp mean; use it with --cost")
+    if not texts:
+        return None if cost_file is None else str(cost_file)
+    from priory.errors import DataError
+    from priory.evaluation.decisions import parse_costs
+
+    try:
+        return parse_costs(",".join(texts), positive)
+    except DataError as error:
+        raise click.BadParameter(f"{error}.", param_hint="--cost") from None
+
+
+engine_options = OptionSection(
+    "Engines",
+    define_option(
+        "--engine",
+        type=click.Choice(["dask", "spark"]),
+        help="Count the files on a cluster, a task for each file; the model is the same.",
+    ),
+    define_option("--scheduler", metavar="ADDRESS", help="With --engine dask: the scheduler, such as 127.0.0.1:8786."),
+    define_option("--master", metavar="URL", help="With --engine spark: the master, such as 'local[2]'."),
+)
+
+
+def pop_engine_options(
+    given: dict[str, Any], paths: tuple[str, ...]
+) -> tuple[AbstractContextManager[RowCounter], tuple[str, ...]]:
+    """The row counter that `engine_options` choose, as a context, and absolute paths for its workers."""
+    engine, scheduler, master = (given.pop(name) for name in ("engine", "scheduler", "master"))
+    for name, value, needed in (("scheduler", scheduler, "dask"), ("master", master, "spark")):
+        if value is not None and engine != needed:
+            raise click.UsageError(f"--{name} is the cluster of --engine {needed}; use both")
+    if engine is None:
+        from priory.workflows.row_counting import count_rows
+
+        return nullcontext(count_rows), paths
+    if "-" in paths:
+        raise click.UsageError("--engine counts files that every worker can open; give files instead of -")
+    from priory.engines.counted_files import open_dask, open_spark
+    from priory.sources.arrow_files import is_url
+
+    located = tuple(path if is_url(path) else os.path.abspath(path) for path in paths)
+    return open_dask(scheduler) if engine == "dask" else open_spark(master), located

@@ -1,0 +1,78 @@
+"""Files counted on a cluster, a task for each: the model is that of one process, and so is all that is said about it.
+
+    with open_dask(scheduler="127.0.0.1:8786") as count:
+        result = priory.workflows.train("s3://bucket/mail/*.parquet", target="label", count=count)
+
+Every worker has to see the files under the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+from priory.engines.dask import DaskRows
+from priory.engines.partitions import PartitionedRows
+from priory.engines.spark import SparkRows
+from priory.errors import DataError, MissingDependencyError
+from priory.learning.counting import add_parts
+from priory.sources import FileRows, RowChunk
+from priory.sources.byte_streams import read_ahead
+from priory.workflows.row_counting import CountedRows, RowCounter, TrainingPlan, count_rows
+
+
+@contextmanager
+def open_dask(scheduler: str | None = None) -> Iterator[RowCounter]:
+    """Count files on the cluster of a scheduler, or on threads of this process."""
+    try:
+        import dask.dataframe as dd
+        import pandas as pd
+        from distributed import Client
+    except ImportError as error:
+        raise MissingDependencyError("--engine dask needs Dask: pip install 'priory[dask]'.", name=error.name) from None
+
+    def number_files(count: int) -> DaskRows:
+        return DaskRows(dd.from_pandas(pd.DataFrame({"id": range(count)}), npartitions=count))
+
+    with Client(scheduler) if scheduler else nullcontext():
+        yield partial(count_files, number_files)
+
+
+@contextmanager
+def open_spark(master: str | None = None) -> Iterator[RowCounter]:
+    """Count files on a Spark cluster; without a master, on the one that Spark's own settings name."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingDependencyError(
+            "--engine spark needs PySpark: pip install 'priory[spark]'.", name=error.name
+        ) from None
+    session = (SparkSession.builder.master(master) if master else SparkSession.builder).getOrCreate()
+    try:
+        yield partial(count_files, lambda count: SparkRows(session.range(0, count, 1, count)))
+    finally:
+        session.stop()
+
+
+def count_files(
+    number_files: Callable[[int], PartitionedRows], plan: TrainingPlan, rows: FileRows, chunks: Iterator[RowChunk]
+) -> CountedRows:
+    """Learn all files; ``number_files`` makes as many rows as there are files, each in a partition of its own."""
+    names = plan.find_source_columns(rows)
+    counted = number_files(len(rows.openers)).reduce((plan, rows.openers, names), count_numbered_files, add_parts)
+    if counted is None:
+        raise DataError("there are no files to learn from.")
+    return counted
+
+
+def count_numbered_files(context: tuple[TrainingPlan, Any, tuple[str, ...]], numbers: Any) -> CountedRows | None:
+    """What is learned from the files of some numbers; None without any."""
+    plan, openers, names = context
+    return add_parts(_count_file(plan, openers, names, number) for number in numbers["id"].to_numpy().tolist())
+
+
+def _count_file(plan: TrainingPlan, openers: Any, names: tuple[str, ...], number: int) -> CountedRows:
+    rows = FileRows([openers[number]])
+    return count_rows(plan, rows, read_ahead(rows.read_chunks(names)), number)

@@ -1,0 +1,139 @@
+"""Naive Bayes for documents: log p(c | text) from a text model, its counts, and a class prior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from priory.core.sparse_rows import SparseRows
+from priory.core.typing import Array
+from priory.model.cells import Cells, TextCells
+from priory.model.ledger import EvidenceTerms, measure_text_lengths
+from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior
+from priory.text.text_model import TextModel, TextRecords
+from priory.text.token_bags import AnyDocuments
+from priory.text.token_features import TokenFeatures
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentModel:
+    """A text model with its statistics; its input is one column of documents."""
+
+    text: TextModel
+    statistics: ModelStatistics
+    class_prior: ResolvedPrior = "estimated"
+
+    n_parts: ClassVar[int] = 1  # the number of terms of the log joint besides the class prior
+
+    @property
+    def classes(self) -> Array:
+        """The labels, sorted."""
+        return self.statistics.classes
+
+    @property
+    def records(self) -> TextRecords:
+        """The counts of the text model."""
+        return self.statistics.parts
+
+    @property
+    def can_leave_one_out(self) -> bool:
+        """Whether leave-one-out has a closed form; otherwise whole folds are left out."""
+        return self.text.leaves_out_in_closed_form
+
+    def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
+        """Statistics of documents, over the classes of this model."""
+        return observe_documents(self.text, _read_documents(cells), self.classes, group, weight)
+
+    @property
+    def encoded_widths(self) -> list[int]:
+        """Number of columns of each block that corrections encode; texts are not encoded."""
+        return [0]
+
+    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
+        """The model without some learned documents: ``total - part``."""
+        return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
+
+    # -- the prior -----------------------------------------------------------------------------------------------
+
+    def log_prior(self) -> Array:
+        """The declared log p(c), (classes,); zero if the bag of words does not use a class prior."""
+        return self._log_prior_of(self.statistics.n)
+
+    def _log_prior_of(self, n: Array) -> Array:
+        if not self.text.uses_class_prior and len(n) > 1:
+            return np.zeros(len(n))
+        return log_class_prior(n, self.class_prior)
+
+    def estimated_log_prior(self) -> Array:
+        """log p(c) estimated from the learned documents, (classes,)."""
+        n = self.statistics.n
+        return log_class_prior(n, "estimated") if self.text.uses_class_prior else np.zeros(len(n))
+
+    # -- scores --------------------------------------------------------------------------------------------------
+
+    def log_joint(self, cells: Sequence[Cells]) -> Array:
+        """log p(c, text) up to a constant for each document, (documents, classes)."""
+        return self.text.score(self.records, _read_documents(cells)) + self.log_prior()
+
+    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
+        """Log-likelihood of class prior and text, per document and class."""
+        return self._make_evidence_terms(self.text.score(self.records, _read_documents(cells)), cells)
+
+    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
+        """Leave-one-out `evidence_terms`: each document is scored by the model without it."""
+        return self._make_evidence_terms(self.text.leave_one_out(self.records, _read_documents(cells), group), cells)
+
+    def _make_evidence_terms(self, scores: Array, cells: Sequence[Cells]) -> EvidenceTerms:
+        """Stack the estimated class prior and the scores (documents, classes), with the lengths of the texts."""
+        # (documents, classes), stacked with the scores to (documents, classes, 2)
+        prior = np.repeat(self.estimated_log_prior()[None], len(scores), axis=0)
+        lengths = np.column_stack([np.ones(len(scores)), measure_text_lengths(_read_documents(cells))])
+        return EvidenceTerms(np.stack([prior, scores], axis=2), lengths)
+
+    def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
+        """Leave-one-out log p(c, text), (documents, classes): each document is scored by the model without it."""
+        scores = self.text.leave_one_out(self.records, _read_documents(cells), group)
+        return scores + self.leave_one_out_prior(group)
+
+    def leave_one_out_prior(self, group: Array) -> Array:
+        """log p(c) with one document less in each document's own class, (documents, classes)."""
+        # one prior for each distinct class, then one row for each document
+        classes, place = np.unique(group, return_inverse=True)
+        without = [self._log_prior_of(self.statistics.n - (np.arange(len(self.classes)) == c)) for c in classes]
+        return np.stack(without)[place]
+
+    def find_parts(self) -> list[Array]:
+        """Positions of each block's columns among the parts: a single block and part."""
+        return [np.zeros(1, dtype=np.int64)]
+
+    def take_texts(self) -> tuple[Self, list[int]]:
+        """The model of the texts alone, and its blocks: this model."""
+        return self, [0]
+
+    def count_values(self, block: int, column: int) -> None:
+        """Return None: there are no columns of values."""
+
+    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
+        """The tokens that corrections may have weights for."""
+        return (self.text.choose_features(self.records),)
+
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
+        """Encode the documents as sparse rows over these tokens."""
+        return [self.text.encode_features(chosen, _read_documents(cells)) for chosen in features]
+
+
+def observe_documents(
+    text: TextModel, documents: AnyDocuments, classes: Array, group: Array, weight: Array | None
+) -> ModelStatistics:
+    """Statistics of documents; ``group`` (documents,) is the class number of each."""
+    n = np.bincount(group, weight, minlength=len(classes)).astype(float)
+    return ModelStatistics(classes, n, text.count(documents, group, len(classes), weight))
+
+
+def _read_documents(cells: Sequence[Cells]) -> AnyDocuments:
+    [column] = cells
+    assert isinstance(column, TextCells)
+    return column.data

@@ -1,0 +1,358 @@
+"""The ledger: the evidence of each column or token for one answer, which adds up to its log odds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+import numpy as np
+
+from priory.core.display_table import import_pandas
+from priory.core.typing import Array, Label
+from priory.errors import DataError
+from priory.model.ledger_output import (
+    DECIBANS_PER_NAT,
+    EVIDENCE_UNITS,
+    UNITS_PER_NAT,
+    ShapleyValues,
+    compute_shapley_values,
+    exp_or_infinity,
+    format_ledger,
+    format_ledger_html,
+    mark_text,
+)
+from priory.text.document_models import BagOfWords, WeightTable, take_token_rows
+from priory.text.documents import Document
+from priory.text.sparse_counts import make_dense_counts
+from priory.text.token_bags import AnyDocuments, count_letters
+from priory.text.token_counts import TokenCounts
+from priory.text.tokenizer import Tokenizer, find_token_spans
+from priory.text.vocabulary import UNKNOWN_TOKEN
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+MIN_TEXT_LETTERS = 50  # shorter texts count as this long, so that they do not get a larger weight
+MIN_RELATIVE_LOG_LIKELIHOOD = -1e4  # bounds the evidence of a single part
+
+
+def measure_text_lengths(texts: AnyDocuments) -> Array:
+    """Lengths in thousands of letters, (rows,), so that weights of typical texts are near one."""
+    return np.maximum(count_letters(texts), MIN_TEXT_LETTERS) / 1000
+
+
+def measure_text_length(text: Document) -> float:
+    """`measure_text_lengths` for one text."""
+    letters = len(text) if isinstance(text, str) or text.isascii() else len(text.decode("utf-8", "replace"))
+    return max(letters, MIN_TEXT_LETTERS) / 1000
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceTerms:
+    """log p(x_b | c) of each part b of a model; part 0 is the class prior."""
+
+    values: Array  # (rows, classes, parts)
+    lengths: Array  # (rows, parts): the length of a text, 1 for other parts
+
+    def __getitem__(self, rows: Array) -> EvidenceTerms:
+        return EvidenceTerms(self.values[rows], self.lengths[rows])
+
+    @property
+    def log_joint(self) -> Array:
+        """Sum over the parts, (rows, classes): plain naive Bayes."""
+        return np.asarray(self.values.sum(axis=2))
+
+    @cached_property
+    def relative_to_best(self) -> Array:
+        """Each part relative to its best class, (rows, classes, parts), bounded from below."""
+        # (rows, 1, parts); -inf if a part rules out every class
+        best = self.values.max(axis=1, keepdims=True)
+        return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)
+
+
+@dataclass(frozen=True)
+class LedgerLine:
+    """One entry: a name, the value of the row, and its log probability under each class."""
+
+    name: str
+    value: object
+    log_likelihood: tuple[float, ...]
+    spans: tuple[tuple[int, int], ...] = ()  # positions of a token in the text
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The explanation of one row: log probabilities of each class in ``prior`` and ``lines``, which sum to ``total``.
+
+    The *weight of evidence* of a line is its contribution to the log odds of the most probable class against the
+    second. If the model is tempered (each part has a weight, fitted to held-out rows), the prior is the class prior
+    times its weight, and its name is "prior (tempered)".
+    """
+
+    classes: tuple[Label, ...]
+    prior: LedgerLine
+    lines: tuple[LedgerLine, ...]
+    text: str | None = None
+    unit: str = "decibans"  # of the output: decibans, nats, bits, or probability
+    corrections: tuple[str, ...] = ()  # names of the model's corrections to naive Bayes
+    smoothing: str = ""  # describes the virtual rows, if they are many compared to the learned rows
+
+    def entries(self) -> tuple[LedgerLine, ...]:
+        """The prior and all lines."""
+        return (self.prior, *self.lines)
+
+    @property
+    def total(self) -> tuple[float, ...]:
+        """log p(c, x) for each class: the sum of the entries, correctly rounded."""
+        return tuple(_sum_exactly(line.log_likelihood[c] for line in self.entries()) for c in range(len(self.classes)))
+
+    def ranked(self) -> list[int]:
+        """The class numbers, most probable first."""
+        total = self.total
+        return sorted(range(len(total)), key=lambda c: -total[c])
+
+    @property
+    def no_evidence(self) -> bool:
+        """Whether the prediction is based on the prior alone."""
+        return not any(any(line.log_likelihood) for line in self.lines)
+
+    @property
+    def winner(self) -> Label:
+        """The most probable class."""
+        return self.classes[self.ranked()[0]]
+
+    def weights(self, for_class: Label | None = None, against: Label | None = None) -> list[float]:
+        """Weight of evidence of each entry in nats, for one class (the winner) against another (the runner-up)."""
+        ranked = self.ranked()
+        a = ranked[0] if for_class is None else self.classes.index(for_class)
+        if len(ranked) == 1:
+            return [0.0 for _ in self.entries()]
+        # the most probable other class
+        b = next(c for c in ranked if c != a) if against is None else self.classes.index(against)
+        return [_subtract_or_zero(line.log_likelihood[a], line.log_likelihood[b]) for line in self.entries()]
+
+    def log_odds(self, for_class: Label | None = None, against: Label | None = None) -> float:
+        """The sum of the weights of evidence."""
+        return _sum_exactly(self.weights(for_class, against))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The entries as rows of a data frame: a column for each class, and the weight of evidence.
+
+        In the unit "probability" the columns are probabilities, and the weight is the factor of the odds.
+        """
+        pd = import_pandas()
+        if self.unit == "probability":
+            rows = [
+                {"name": line.name, "value": line.value}
+                | {f"p({label})": exp_or_infinity(line.log_likelihood[c]) for c, label in enumerate(self.classes)}
+                | {"factor": exp_or_infinity(weight)}
+                for line, weight in zip(self.entries(), self.weights(), strict=True)
+            ]
+            return pd.DataFrame(rows)
+        rows = [
+            {"name": line.name, "value": line.value}
+            | {f"log p({label})": line.log_likelihood[c] for c, label in enumerate(self.classes)}
+            | {self.unit: weight * UNITS_PER_NAT[self.unit]}
+            for line, weight in zip(self.entries(), self.weights(), strict=True)
+        ]
+        return pd.DataFrame(rows)
+
+    def __str__(self) -> str:
+        return format_ledger(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return format_ledger_html(self)
+
+    def probabilities(self) -> tuple[float, ...]:
+        """p(c | row) for each class; NaN if every class is ruled out."""
+        total = np.asarray(self.total)
+        with np.errstate(invalid="ignore"):
+            shares = np.exp(total - total.max())
+        return tuple((shares / shares.sum()).tolist())
+
+    def marked(
+        self, for_class: Label | None = None, against: Label | None = None, max_characters: int | None = None
+    ) -> str:
+        """The text as HTML, with evidence for and against the most probable class marked by CSS classes.
+
+        The text is cut after ``max_characters``.
+        """
+        weight = {}
+        for line, w in zip(self.lines, self.weights(for_class, against)[1:], strict=True):
+            weight.update(dict.fromkeys(line.spans, w))
+        return mark_text(self.text or "", weight, max_characters)
+
+
+class Ledgers(Sequence[Ledger]):
+    """The ledgers of several rows."""
+
+    def __init__(self, ledgers: Sequence[Ledger]) -> None:
+        self._ledgers = list(ledgers)
+
+    @classmethod
+    def of(
+        cls,
+        classes: Array,
+        log_prior: Array,
+        terms: Array,
+        names: Sequence[str],
+        cells: Sequence[Sequence[object]],
+        prior_name: str = "prior",
+        unit: str = "decibans",
+        corrections: tuple[str, ...] = (),
+        smoothing: str = "",
+    ) -> Ledgers:
+        """Make a ledger for each row; ``terms`` is (rows, classes, columns), ``cells`` the displayed values."""
+        prior = LedgerLine(prior_name, "", tuple(log_prior.tolist()))
+        return cls(
+            [
+                Ledger(
+                    tuple(classes.tolist()),
+                    prior,
+                    tuple(
+                        LedgerLine(name, value, tuple(term))
+                        for name, value, term in zip(names, values, row.T.tolist(), strict=True)
+                    ),
+                    unit=unit,
+                    corrections=corrections,
+                    smoothing=smoothing,
+                )
+                for row, values in zip(terms, cells, strict=True)
+            ]
+        )
+
+    @overload
+    def __getitem__(self, i: int) -> Ledger: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Ledgers: ...
+
+    def __getitem__(self, i: int | slice) -> Ledger | Ledgers:
+        return Ledgers(self._ledgers[i]) if isinstance(i, slice) else self._ledgers[i]
+
+    def __len__(self) -> int:
+        return len(self._ledgers)
+
+    def __iter__(self) -> Iterator[Ledger]:
+        return iter(self._ledgers)
+
+    def convert_unit(self, unit: str) -> Ledgers:
+        """The same ledgers, shown in another unit."""
+        return Ledgers([replace(ledger, unit=check_unit(unit)) for ledger in self._ledgers])
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self._ledgers))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return "".join(ledger._repr_html_() for ledger in self._ledgers)
+
+    def shapley_values(self) -> ShapleyValues:
+        """The evidence as exact Shapley values, which sum to the log-odds with the base value."""
+        if not self._ledgers:
+            raise DataError("there is no row to explain; give at least one.")
+        first = self._ledgers[0]
+        rows = [[(line.name, line.value, np.array(line.log_likelihood)) for line in ledger.lines] for ledger in self]
+        return compute_shapley_values(first.classes, np.array(first.prior.log_likelihood), rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """All entries in one data frame, with a column for the row number."""
+        pd = import_pandas()
+        frames = [ledger.to_frame().assign(row=row) for row, ledger in enumerate(self._ledgers)]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _sum_exactly(terms: Iterable[float]) -> float:
+    values = list(terms)
+    # fsum raises an error for inf - inf
+    return math.fsum(values) if all(map(math.isfinite, values)) else float(np.sum(values))
+
+
+def _subtract_or_zero(a: float, b: float) -> float:
+    # also for -inf - (-inf): two classes that a value rules out alike
+    return 0.0 if a == b else a - b
+
+
+def check_unit(unit: str) -> str:
+    """Return the unit of evidence, or raise an error that lists the valid ones."""
+    if unit not in EVIDENCE_UNITS:
+        raise DataError(f"unit is {unit!r}; use one of {', '.join(EVIDENCE_UNITS)}.")
+    return unit
+
+
+class TokenEvidence(NamedTuple):
+    """A token with its weight of evidence for a class against all others, in decibans, and its counts per class."""
+
+    token: str
+    decibans: float
+    counts: dict[Label, float]
+
+
+def make_token_lines(
+    document: Document, tokenizer: Tokenizer, row_of_token: Mapping[str, int], table: WeightTable, binary: bool
+) -> list[LedgerLine]:
+    """Make a line for each token of a text that has a row in ``table`` (tokens, classes)."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for token, start, end in find_token_spans(document, tokenizer):
+        name = token if token in row_of_token else UNKNOWN_TOKEN
+        if name in row_of_token:
+            found.setdefault(name, []).append((start, end))
+    # (lines, classes); a multinomial model adds the weight once for each occurrence
+    weights = take_token_rows(table, np.array([row_of_token[token] for token in found], dtype=np.int64))
+    return [
+        LedgerLine(token, len(at), tuple((row * (1 if binary else len(at))).tolist()), tuple(at))
+        for (token, at), row in zip(found.items(), weights, strict=True)
+    ]
+
+
+def move_absence(lines: Sequence[LedgerLine], constant: Array, shown: Array) -> tuple[list[LedgerLine], Array]:
+    """Convert the lines of a Bernoulli text to log p(present | c), and the constant to the absent tokens only.
+
+    Before, weights are log p(present) - log p(absent), and ``constant`` (classes,) is the score of a text without any
+    token. ``shown`` (lines,) is whether any learned document contains the token; other tokens have weight zero.
+    """
+    # (lines, classes): the log-odds w = log p - log(1 - p), so log(1 - p) = -log(1 + e^w) and log p = w + log(1 - p)
+    weights = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant))
+    absent = np.where(shown[:, None], -np.logaddexp(0.0, weights), 0.0)
+    present = [
+        replace(line, log_likelihood=tuple((weight + shift).tolist()))
+        for line, weight, shift in zip(lines, weights, absent, strict=True)
+    ]
+    return present, constant - absent.sum(axis=0)
+
+
+def find_strongest_tokens(
+    words: TokenCounts, bag: BagOfWords, c: int, classes: list[Label], max_tokens: int
+) -> list[TokenEvidence]:
+    """The tokens with the largest weight times count for class ``c``, against all other classes pooled."""
+    two = _pool_other_classes(words, c)
+    table = bag.compute_weights(two).table
+    # (tokens,): log-odds of class c against the others; ranked by weight times occurrences in class c
+    weight = take_token_rows(table, np.arange(len(words))) @ np.array([1.0, -1.0])
+    best = np.argsort(-(weight * make_dense_counts(two.counts)[:, 0]), kind="stable")[:max_tokens]
+    chosen = words.take_tokens(best)
+    return [
+        TokenEvidence(token, float(decibans), dict(zip(classes, counts, strict=True)))
+        for token, decibans, counts in zip(
+            chosen.tokens(), weight[best] * DECIBANS_PER_NAT, make_dense_counts(chosen.counts).tolist(), strict=True
+        )
+        if decibans > 0
+    ]
+
+
+def _pool_other_classes(words: TokenCounts, c: int) -> TokenCounts:
+    """Counts of two classes: class ``c``, and all other classes pooled."""
+    own = words.take_classes(np.array([c]))
+    others = words.take_classes(np.flatnonzero(np.arange(len(words.n)) != c)).pool_classes()
+    # (tokens, 2)
+    counts = np.column_stack([make_dense_counts(part.counts) for part in (own, others)])
+    return replace(words, n=np.append(own.n, others.n), counts=counts)

@@ -1,0 +1,235 @@
+"""The statistics of a model: rows of each class, records of the columns and a sample of rows; and the class prior."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from priory.core.logspace import log
+from priory.core.registration import find_axis_length, register_record
+from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, find_members, is_increasing
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+from priory.model.cells import Cells
+from priory.model.family_choice import place_columns, take_columns
+from priory.model.row_sample import RowSample
+from priory.model.schema import Schema, instantiate_family
+
+ClassPrior = str | Mapping[Hashable, float] | Sequence[float] | Array  # "estimated", "uniform", or probabilities
+
+
+ClassWeight = Literal["balanced"] | Mapping[Hashable, float]  # how much the rows of classes count
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPrior:
+    """The shares of the rows, each times the weight of its class."""
+
+    weights: Array  # (classes,)
+
+
+ResolvedPrior = str | Array | WeightedPrior  # "estimated", "uniform", probabilities of classes in order, or weights
+
+
+def check_class_weight(class_weight: ClassWeight | None, class_prior: ClassPrior) -> None:
+    """Raise an error if weights of classes are impossible, or given besides a prior."""
+    if class_weight is None:
+        return
+    if not isinstance(class_weight, Mapping) and class_weight != "balanced":
+        raise DataError(f"class_weight is {class_weight!r}; use 'balanced', a dict of class to weight, or None.")
+    if not isinstance(class_prior, str) or class_prior != "estimated":
+        raise DataError("class_weight multiplies the estimated class prior, and class_prior declares one; give one.")
+    for label, number in class_weight.items() if isinstance(class_weight, Mapping) else ():
+        if not 0 <= number < np.inf:
+            raise DataError(f"class {label!r} has the weight {number:g}; give a number that is 0 or more")
+
+
+def resolve_class_prior(class_prior: ClassPrior, class_weight: ClassWeight | None, classes: Array) -> ResolvedPrior:
+    """The prior of these classes, as declared; a class without a weight has the weight 1."""
+    check_class_weight(class_weight, class_prior)
+    if class_weight is None:
+        return check_class_prior(class_prior, classes)
+    if isinstance(class_weight, str):
+        return "uniform"
+    weights = np.array([class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float)
+    if not weights.any():
+        raise DataError("every class has the weight 0; give at least one class a weight above 0")
+    return WeightedPrior(weights)
+
+
+def check_class_prior(class_prior: ClassPrior, classes: Array) -> str | Array:
+    """Validate a declared prior: "estimated", "uniform", or probabilities in the order of ``classes``."""
+    if isinstance(class_prior, str):
+        if class_prior not in ("estimated", "uniform"):
+            raise DataError(f"class_prior is {class_prior!r}; use 'estimated', 'uniform', or probabilities.")
+        return class_prior
+    if isinstance(class_prior, Mapping):
+        absent = [c for c in classes.tolist() if c not in class_prior]
+        if absent:
+            raise DataError(f"class_prior has no probability for class {absent[0]!r}.")
+        class_prior = [class_prior[c] for c in classes.tolist()]
+    return check_class_probabilities(class_prior, len(classes))
+
+
+def check_class_probabilities(class_prior: ArrayLike, n_classes: int) -> Array:
+    """Validate probabilities: one for each class, non-negative, summing to 1."""
+    prior = np.asarray(class_prior, dtype=float)
+    # these messages begin like scikit-learn's
+    if prior.shape != (n_classes,):
+        raise DataError(f"Number of priors must match number of classes: {prior.size} for {n_classes} classes.")
+    if not (prior >= 0).all():
+        raise DataError(f"Priors must be non-negative; they are {prior.tolist()}.")
+    if not np.isclose(prior.sum(), 1.0):
+        raise DataError(f"The sum of the priors should be 1; it is {prior.sum():g}.")
+    return prior
+
+
+def log_class_prior(n: Array, class_prior: ResolvedPrior, rows_of_empty_class: float = 0.5) -> Array:
+    """Log probability of each class before a row is read; ``n`` is the weight of the rows learned of each class.
+
+    A class without rows counts as ``rows_of_empty_class`` rows.
+
+    >>> np.exp(log_class_prior(np.array([3.0, 1.0]), "estimated")).round(2).tolist()
+    [0.75, 0.25]
+    """
+    if isinstance(class_prior, WeightedPrior):
+        weighted = np.where(n > 0, n, rows_of_empty_class) * class_prior.weights
+        return log(weighted / weighted.sum())
+    if isinstance(class_prior, str):
+        # so that an empty class is not impossible
+        counts = np.where(n > 0, n, rows_of_empty_class)
+        uniform = class_prior == "uniform" or not counts.any()
+        return np.full(len(n), -np.log(len(n))) if uniform else log(counts / counts.sum())
+    return log(class_prior)
+
+
+def make_no_labels() -> Array:
+    return np.array([], dtype=object)
+
+
+@register_record("Seen", axes={"classes": "c", "n": "c"}, dtypes={"classes": ""})
+@dataclass(frozen=True, eq=False)
+class ModelStatistics(Statistics):
+    """The rows of each class, and for each block of columns one record for every candidate family."""
+
+    frame_fields: ClassVar[tuple[str, ...]] = ("classes", "declared")
+
+    classes: Array  # (classes,), sorted
+    n: Array  # (classes,), the weight of the rows of each class
+    parts: tuple[Any, ...]  # for tables, parts[block][candidate] is a record
+    sample: RowSample | None = None  # rows to derive corrections from
+    declared: Array = field(default_factory=make_no_labels)  # sorted: classes that remain even without rows
+
+    def find_fault(self) -> str | None:
+        if len(self.n) == 0 or not is_increasing(self.classes):
+            return "the classes are not sorted, or one of them is there twice"
+        if not is_increasing(self.declared) or not find_members(self.declared, self.classes).all():
+            return "the declared classes are not sorted, or one of them is not a class"
+        for part in _flatten_parts(self.parts):
+            if not isinstance(part, Statistics) or find_axis_length(part, "c") != len(self.n):
+                return "a part has other classes than the whole"
+            # (columns, classes) or (classes,): no column has more rows than the model
+            if not (self.n + ROW_SUM_TOLERANCE * (1 + self.n.max()) >= _count_rows(part).T).all():
+                return "a part has seen more rows than there were"
+        if self.sample is not None and not _can_hold(self.n, self.sample):
+            return "it keeps rows that it has not learned"
+        return None
+
+    def align(self, other: ModelStatistics) -> tuple[ModelStatistics, ModelStatistics]:
+        """Return both records over the union of their classes."""
+        if not np.array_equal(self.declared, other.declared):
+            return self.declare_classes(other.declared).align(other.declare_classes(self.declared))
+        if np.array_equal(self.classes, other.classes):
+            return self, other
+        if (self.classes.dtype.kind in "OUS") != (other.classes.dtype.kind in "OUS"):
+            raise KindError(
+                f"classes {self.classes.tolist()[:3]} and {other.classes.tolist()[:3]} are of different types; "
+                "use strings or numbers for all labels."
+            )
+        classes = np.union1d(self.classes, other.classes)
+        return self._expand_classes(classes), other._expand_classes(classes)
+
+    def _expand_classes(self, classes: Array) -> ModelStatistics:
+        wide = self.regroup_classes(np.searchsorted(classes, self.classes), len(classes))
+        return replace(wide, classes=classes)
+
+    def declare_classes(self, labels: Array) -> ModelStatistics:
+        """Declare labels as classes, in addition to the ones declared before; they remain even without rows."""
+        if not len(labels) or np.array_equal(labels, self.declared):
+            return self
+        classes = np.union1d(self.classes, labels)
+        wide = self if len(classes) == len(self.classes) else self._expand_classes(classes)
+        return replace(wide, declared=np.union1d(self.declared, labels).astype(labels.dtype, copy=False))
+
+    def drop_absent_classes(self) -> ModelStatistics:
+        """Drop the classes without rows, unless they were declared."""
+        if (self.n > 0).all():
+            return self
+        kept = np.flatnonzero((self.n > 0) | find_members(self.classes, self.declared))
+        return self if len(kept) == len(self.n) else self.take_classes(kept)
+
+
+def _can_hold(n: Array, sample: RowSample) -> bool:
+    """Whether the sample has at most ``n`` rows of each class."""
+    if sample.group.max(initial=0) >= len(n):
+        return False
+    kept = sample.n
+    return bool((kept <= n[: len(kept)] + ROW_SUM_TOLERANCE * (1 + n.max())).all())
+
+
+def _count_rows(record: Any) -> Array:
+    """Number of rows in a record, (classes,) or (classes, columns), including values outside the family's support."""
+    return np.asarray(record.n + getattr(record, "outside", 0.0))
+
+
+def _flatten_parts(parts: tuple[Any, ...]) -> Iterator[object]:
+    for part in parts:
+        if type(part) is tuple:
+            yield from _flatten_parts(part)
+        else:
+            yield part
+
+
+def observe_cells(
+    schema: Schema, blocks: Sequence[Cells], classes: Array, group: Array, weight: Array | None
+) -> ModelStatistics:
+    """Statistics of rows given as blocks of cells; ``group`` (rows,) is the class number of each row."""
+    group = np.ascontiguousarray(group, dtype=np.int32)
+    n = np.bincount(group, weight, minlength=len(classes)).astype(float)
+    parts = tuple(
+        tuple(instantiate_family(c).observe(cells.data, group, len(classes), weight) for c in block.candidates)
+        for block, cells in zip(
+            schema.blocks, blocks, strict=False
+        )  # a table of empty columns has a block of no columns
+    )
+    return ModelStatistics(classes, n, parts)
+
+
+def make_empty_statistics(schema: Schema, classes: Array) -> ModelStatistics:
+    """The statistics of no rows, the zero of addition."""
+    cells = [block.make_missing_cells(0) for block in schema.blocks]
+    return observe_cells(schema, cells, classes, np.zeros(0, dtype=np.int32), None)
+
+
+def rearrange_blocks(statistics: ModelStatistics, old: Schema, new: Schema) -> ModelStatistics:
+    """Rearrange statistics to the blocks of another schema; columns that only the new schema has are empty."""
+    if [block.names for block in old.blocks] == [block.names for block in new.blocks]:
+        return statistics
+    parts = []
+    for block, records in zip(new.blocks, make_empty_statistics(new, statistics.classes).parts, strict=True):
+        # copy the columns of every old block that this new block has
+        for other, learned in zip(old.blocks, statistics.parts, strict=True):
+            columns, places = block.match_columns(other)
+            if len(columns):
+                pairs = zip(records, learned, strict=True)
+                records = tuple(place_columns(wide, take_columns(known, columns), places) for wide, known in pairs)
+        parts.append(records)
+    sample = statistics.sample
+    if sample is not None:
+        cells = (block.gather_cells(old.blocks, sample.blocks, len(sample)) for block in new.blocks)
+        sample = replace(sample, blocks=tuple(cells))
+    return replace(statistics, parts=tuple(parts), sample=sample)

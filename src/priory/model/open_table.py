@@ -1,0 +1,326 @@
+"""A mutable model of a table for single rows, which are dicts from column to cell.
+
+Rows are stored as tuples of cells, in the order of the blocks of the schema. Log-likelihoods of cells are computed from
+counts that change row by row (`priory.families.open_columns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isinf, isnan, nan
+from struct import Struct
+
+import numpy as np
+
+from priory.core.content_hash import WORD_MASK, scramble_number
+from priory.core.input_guard import name_cells
+from priory.core.typing import Array
+from priory.families.open_columns import OpenColumns
+from priory.families.text import split_record
+from priory.families.value_counts import CategoricalCells, encode_values
+from priory.model.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_bytes, hash_value
+from priory.model.date_matching import split_row
+from priory.model.ledger import measure_text_length
+from priory.model.open_model import OpenPrior, RowEvidence
+from priory.model.row_sample import hash_column_name
+from priory.model.schema import ColumnBlock, instantiate_family
+from priory.model.table_model import Model
+from priory.tables.table import MAX_EXACT_INTEGER
+from priory.text.documents import Document
+from priory.text.text_model import OpenCounts
+
+MAX_LABEL_HASHES = 100_000  # size of the cache of label hashes
+BYTES_PER_CELL = 80
+
+SingleCell = float | str | None  # NaN is a missing number, None a missing label, "" a missing text
+SingleRow = tuple[SingleCell, ...]
+
+
+@dataclass
+class OpenText:
+    """A column of texts."""
+
+    counts: OpenCounts
+    n: Array  # (classes,): number of texts of each class
+    position: int  # among the cells of a row
+    part: int  # among the parts of the evidence
+
+    def log_likelihood(self, row: SingleRow) -> Array:
+        """log p(text | class), (classes,); zero if the text is missing."""
+        text = row[self.position]
+        assert isinstance(text, str)
+        return self.counts.log_likelihood(text, self.n) if text else np.zeros(len(self.n))
+
+
+class OpenTable:
+    """A `Model` that learns, forgets and scores row by row.
+
+    ``new_columns`` controls columns that are not in the schema, and ``missing_is_error`` missing cells.
+    """
+
+    def __init__(self, model: Model, new_columns: str, missing_is_error: bool) -> None:
+        self.schema, self.blocks, self.known_names = model.schema, model.schema.blocks, frozenset(model.schema.names)
+        self.new_columns, self.missing_is_error = new_columns, missing_is_error
+        self.columns = [(name, block.kind) for block in self.blocks for name in block.names]
+        self.parts = 1 + np.concatenate(model.schema.find_places())  # (columns,): the part of each column
+        self.prior = OpenPrior(model.statistics.n, model.class_prior)
+        self.texts = list(_open_texts(model))
+        self.families: list[tuple[list[int], OpenColumns]] | None = None  # positions of their cells, and the columns
+        self.rows_left = 0.0  # number of rows until families are chosen again
+        self._hashes: dict[tuple[int, str], int] = {}  # cache of label hashes
+        self._numbers = [j for j, (_, kind) in enumerate(self.columns) if kind == "number"]
+        self._others = [(j, kind) for j, (_, kind) in enumerate(self.columns) if kind != "number"]
+        self._keys = [
+            hash_column_name(name) ^ (int(ZERO_HASH) if kind == "number" else 0) for name, kind in self.columns
+        ]
+        self._doubles, self._words = Struct(f"<{len(self._numbers)}d"), Struct(f"<{len(self._numbers)}Q")
+
+    @property
+    def n(self) -> Array:
+        return self.prior.n
+
+    @staticmethod
+    def can_open(model: Model) -> bool:
+        """Whether the cost of a row depends only on the row: labels are strings, and texts are counted by words.
+
+        Families with declared prior shares of values are excluded, because they reject other values.
+        """
+        for block, records in zip(model.schema.blocks, model.statistics.parts, strict=True):
+            if not all(instantiate_family(candidate).accepts_new_values for candidate in block.candidates):
+                return False
+            if block.kind == "label" and not all(isinstance(counts.values[0], str) for counts in records[0]):
+                return False
+            if block.kind == "text":
+                text = block.text_family().build_model(model.estimate)
+                if not OpenCounts.can_open(text, split_record(records[0])):
+                    return False
+        return bool(model.schema.blocks)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def read_row(self, x: object, learns: bool) -> SingleRow | None:
+        """Convert a dict to a row; None if a column is new, or a cell is not of the column's kind."""
+        if not isinstance(x, Mapping):
+            return None
+        cells: list[SingleCell] = []
+        n_found = 0
+        for name, kind in self.columns:
+            value = x.get(name)
+            n_found += value is not None
+            cell = _read_cell(value, kind)
+            if cell is _UNREADABLE or (self.missing_is_error and _is_missing(cell)):
+                return None
+            cells.append(cell)  # type: ignore[arg-type]  # not unreadable
+        # some columns of the row are unknown: parts of dates, or columns to ignore
+        if n_found < len(x):
+            split = split_row(name_cells(x), self.schema, learns)
+            if split is not x:
+                return self.read_row(split, learns)
+            if not self._ignores_other_columns(x, learns):
+                return None
+        if learns and self.new_columns == "error" and not x.keys() >= self.known_names:
+            return None
+        return tuple(cells)
+
+    def _ignores_other_columns(self, x: Mapping[object, object], learns: bool) -> bool:
+        """Whether columns that the model does not know can be ignored."""
+        known = {name for name, _ in self.columns}
+        return not learns or self.new_columns == "ignore" or all(x[name] is None for name in x.keys() - known)
+
+    def hash_row(self, row: SingleRow) -> int:
+        total = 0
+        # the bits of all numbers at once; + 0.0 turns -0.0 into 0.0, and NaN (missing) is skipped
+        numbers = [row[j] for j in self._numbers]
+        bits = self._words.unpack(self._doubles.pack(*(number + 0.0 for number in numbers)))  # type: ignore[operator]
+        for j, number, word in zip(self._numbers, numbers, bits, strict=True):
+            if number == number:
+                total += scramble_number(word ^ self._keys[j])
+        for j, kind in self._others:
+            value = row[j]
+            if value is not None and (value or kind == "label"):
+                assert isinstance(value, str)
+                total += self._hash_string(j, value, kind)
+        return total & WORD_MASK
+
+    def _hash_string(self, column: int, value: str, kind: str) -> int:
+        """The contribution of a label or a text to the hash of its row."""
+        if kind == "text":
+            return scramble_number(hash_bytes(value.encode()) ^ self._keys[column])
+        known = self._hashes.get((column, value))
+        if known is None:
+            if len(self._hashes) >= MAX_LABEL_HASHES:
+                self._hashes.clear()
+            known = self._hashes[column, value] = scramble_number(hash_value(value) ^ self._keys[column])
+        return known
+
+    def make_cells(self, rows: Sequence[SingleRow]) -> list[Cells]:
+        columns = list(zip(*rows, strict=True))
+        cells, start = [], 0
+        for block in self.blocks:
+            cells.append(_make_block(block, columns[start : start + len(block.names)], len(rows)))
+            start += len(block.names)
+        return cells
+
+    def measure_row(self, row: SingleRow) -> int:
+        texts = [row[text.position] for text in self.texts]
+        return BYTES_PER_CELL * len(row) + sum(len(text) for text in texts if isinstance(text, str))
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def learn(self, row: SingleRow, group: int) -> None:
+        for text in self.texts:
+            if row[text.position]:
+                text.counts.learn(row[text.position], group)  # type: ignore[arg-type]
+                text.n[group] += 1
+        self._count(row, group, 1.0)
+
+    def forget(self, row: SingleRow, group: int, is_known: bool, is_new: bool) -> bool:
+        if not is_known:
+            return False
+        for text in self.texts:
+            if row[text.position]:
+                text.counts.forget(row[text.position], group)  # type: ignore[arg-type]
+                text.n[group] -= 1
+        self._count(row, group, -1.0)
+        if not is_new:
+            self.families = None  # they were chosen from rows that included this one
+        return True
+
+    def _count(self, row: SingleRow, group: int, rows: float) -> None:
+        self.prior.count(group, rows)
+        if self.families is not None:
+            # families are chosen again if a value does not fit, or after enough rows
+            self.rows_left -= 1
+            fit = [columns.add([row[j] for j in places], group, rows) for places, columns in self.families]
+            if not all(fit) or self.rows_left < 0:
+                self.families = None
+
+    # -- scoring -------------------------------------------------------------------------------------------------
+
+    @property
+    def needs_record(self) -> bool:
+        """Whether families must be chosen before ``log_joint``."""
+        return self.families is None
+
+    def follow_record(self, model: Model, share: float) -> None:
+        """Choose families from the statistics of all rows, until more than ``share`` of the rows have changed."""
+        self.families, self.rows_left = self._open_families(model), share * float(self.n.sum())
+
+    def _open_families(self, model: Model) -> list[tuple[list[int], OpenColumns]]:
+        """Mutable columns of each family with the positions of their cells; empty with averaging or point estimates."""
+        if model.estimate != "predictive" or model.average:
+            return []
+        # the position of the first cell of each block in a row
+        starts = np.cumsum([0, *(len(block.names) for block in self.blocks)])
+        opened = []
+        for choice in model.choices():
+            if self.blocks[choice.block].kind != "text":
+                places = (starts[choice.block] + choice.positions).tolist()
+                opened.append((places, choice.family.open(choice.statistics)))
+        return opened
+
+    def log_joint(self, row: SingleRow) -> Array | None:
+        if not self.families and len(self.texts) < len(self.columns):
+            return None
+        joint = self.log_prior()
+        for places, columns in self.families or ():
+            terms = columns.terms([row[j] for j in places])
+            if terms is None:
+                return None
+            joint = joint + terms.values.sum(axis=0)
+        for text in self.texts:
+            joint = joint + text.log_likelihood(row)
+        return joint
+
+    def log_prior(self) -> Array:
+        return self.prior.log_declared()
+
+    def estimated_log_prior(self) -> Array:
+        return self.prior.log_estimated()
+
+    def find_prior_shift(self) -> Array | None:
+        return self.prior.find_shift()
+
+    def evidence(self, row: SingleRow) -> RowEvidence:
+        values, lengths = np.empty((len(self.n), 1 + len(self.texts))), np.ones(1 + len(self.texts))
+        values[:, 0] = self.prior.log_estimated()
+        for place, text in enumerate(self.texts, 1):
+            values[:, place], document = text.log_likelihood(row), row[text.position]
+            assert isinstance(document, str)
+            lengths[place] = measure_text_length(document)
+        return RowEvidence(np.array([0, *(1 + text.part for text in self.texts)]), values, lengths)
+
+    def column_evidence(self, row: SingleRow) -> RowEvidence | None:
+        """Log-likelihood of the class prior, the texts and every column; None if the full statistics are needed."""
+        if not self.families and len(self.texts) < len(self.columns):
+            return None
+        found = self.evidence(row)
+        parts, values = [found.parts], [found.values]
+        for places, columns in self.families or ():
+            terms = columns.terms([row[j] for j in places])
+            if terms is None:
+                return None
+            if terms.columns:
+                parts.append(self.parts[[places[j] for j in terms.columns]])
+                values.append(terms.values.T)
+        # columns have length 1; texts come first, with their lengths
+        lengths = np.ones(sum(map(len, parts)))
+        lengths[: len(found.lengths)] = found.lengths
+        return RowEvidence(np.concatenate(parts), np.concatenate(values, axis=1), lengths)
+
+    def list_coded_cells(self, row: SingleRow) -> Sequence[object]:
+        return [cell for cell, (_, kind) in zip(row, self.columns, strict=True) if kind != "text"]
+
+    def list_texts(self, row: SingleRow) -> Sequence[str]:
+        return [text for text in (row[column.position] for column in self.texts) if isinstance(text, str)]
+
+
+_UNREADABLE = object()
+
+
+def _read_cell(value: object, kind: str) -> object:
+    """Convert a cell; `_UNREADABLE` if it is of another kind, or needs further checks."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if kind == "number":
+        if value is None:
+            return nan
+        if isinstance(value, float):
+            return nan if value != value else _UNREADABLE if isinf(value) else value
+        return float(value) if isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER else _UNREADABLE
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return "" if kind == "text" else None
+    if not isinstance(value, str):
+        return _UNREADABLE
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeError:
+            return _UNREADABLE
+    return value
+
+
+def _is_missing(cell: object) -> bool:
+    return cell is None or cell != cell
+
+
+def _open_texts(model: Model) -> Iterator[OpenText]:
+    position = 0
+    for block, records, places in zip(
+        model.schema.blocks, model.statistics.parts, model.schema.find_places(), strict=True
+    ):
+        if block.kind == "text":
+            counts = OpenCounts(block.text_family().build_model(model.estimate), split_record(records[0]))
+            yield OpenText(counts, records[0].n.copy(), position, int(places[0]))
+        position += len(block.names)
+
+
+def _make_block(block: ColumnBlock, columns: Sequence[Sequence[SingleCell]], n_rows: int) -> Cells:
+    if block.kind == "text":
+        texts: list[Document] = [text for text in columns[0] if isinstance(text, str)]
+        return TextCells(texts)
+    if block.kind == "number":
+        return NumberCells(np.array(columns, dtype=float).T)
+    encoded = [encode_values(np.array(column, dtype=object)) for column in columns]
+    return LabelCells(CategoricalCells.from_encoded_columns(encoded, n_rows))

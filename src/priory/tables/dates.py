@@ -1,0 +1,338 @@
+"""Dates: parsed, and cut into the parts that a model learns (year, month, weekday, hour)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, datetime, timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+from priory.tables.table import Column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from priory.core.typing import Array
+
+
+# The date, and the hour as it is written: the time of day where the row was made, whatever its time zone.
+DATE_AND_HOUR = (
+    r"^(?P<date>[^T:]*?)(?:(?:T| +)(?P<hour>\d{1,2}):\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d{2}:?\d{2}))?)?$"
+)
+YEAR = r"(^|\D)\d{4}(\D|$)"  # of four digits: 24 could also be a day
+DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%b %d %Y")
+DAY_LENGTH = len("2024-05-31")
+PLAIN_LENGTHS = pa.array([DAY_LENGTH, len("2024-05-31 12:00"), len("2024-05-31 12:00:00")], pa.int32())
+
+
+def parse_dates(cells: pa.Array) -> Dates:
+    """For each cell the days since 1970, NaN if it is no date, and the hour, NaN if it has none.
+
+    Years come first, or days before months with points or names between them; 03/04/2024 could be either and is none.
+
+    >>> days, hours = parse_dates(pa.array(["1970-01-02T03:59:00+02:00", "2.1.1970", "03/04/2024"]))
+    >>> days.tolist(), hours.tolist()
+    ([1.0, 1.0, nan], [3.0, nan, nan])
+    """
+    if not (pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)):
+        cells = cells.cast(pa.string())
+    plain = _parse_plain_dates(cells)
+    return _parse_any_dates(cells) if plain is None else plain
+
+
+def parse_date_strings(cells: Sequence[str | None]) -> Dates:
+    """The same for a list of strings."""
+    return parse_dates(pa.array(cells, pa.string()))
+
+
+def _parse_plain_dates(cells: pa.Array) -> Dates | None:
+    """Dates as 2024-05-31 12:00:00, which Arrow reads much faster; None if a cell is written in another way."""
+    lengths = pc.utf8_length(cells)
+    if not pc.all(pc.is_in(lengths.cast(pa.int32()), PLAIN_LENGTHS).filter(cells.is_valid())).as_py():
+        return None
+    try:
+        seconds = cells.cast(pa.timestamp("s")).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    moments = _make_floats(seconds)
+    days = np.floor(moments / 86_400)
+    has_hour = np.asarray(lengths.fill_null(0)) > DAY_LENGTH
+    return days, np.where(has_hour, np.floor((moments - 86_400 * days) / 3_600), np.nan)
+
+
+def _parse_any_dates(cells: pa.Array) -> Dates:
+    parts = pc.extract_regex(pc.utf8_trim_whitespace(cells), DATE_AND_HOUR)
+    dates, hours = (pc.struct_field(parts, name) for name in ("date", "hour"))
+    coded = dates.dictionary_encode()  # of many moments there are few days
+    days = np.append(_parse_days(coded.dictionary), np.nan)[np.asarray(coded.indices.fill_null(-1))]
+    blank = pc.or_kleene(hours.is_null(), pc.equal(hours, ""))
+    written = pc.if_else(blank, pa.scalar(None, hours.type), hours)
+    return days, np.where(np.isnan(days), np.nan, _make_floats(written.cast(pa.int64())))
+
+
+def _parse_days(dates: pa.Array) -> np.ndarray:
+    has_year = pc.match_substring_regex(dates, YEAR)
+    dates = pc.if_else(has_year, dates, pa.scalar(None, dates.type))
+    stamps = [pc.strptime(dates, format=form, unit="s", error_is_null=True) for form in DATE_FORMATS]
+    return _make_floats(pc.coalesce(*stamps).cast(pa.date32()).cast(pa.int32()))
+
+
+def _make_floats(cells: pa.Array) -> np.ndarray:
+    return np.asarray(cells.cast(pa.float64()).to_numpy(zero_copy_only=False))
+
+
+HOUR, WEEKDAY, MONTH, DAY = "hour", "weekday", "month", "days since 2000"
+KIND_BY_DATE_PART = {HOUR: "label", WEEKDAY: "label", MONTH: "label", DAY: "number"}
+DATE_PART_ENDINGS = tuple(f" ({part})" for part in KIND_BY_DATE_PART)
+DAY_ENDING = f" ({DAY})"
+FIRST_DAY = 10957  # of 2000, in days since 1970
+FIRST_ORDINAL = date(1970, 1, 1).toordinal()
+PART_NAMES = {
+    HOUR: tuple(f"{hour:02d}:00 to {hour + 1:02d}:00" for hour in range(24)),
+    WEEKDAY: ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    MONTH: (
+        "January", "February", "March", "April", "May", "June",
+        "July", "August", "September", "October", "November", "December",
+    ),
+}  # fmt: skip
+
+Dates = tuple[Array, Array]  # (rows,) days since 1970, and (rows,) hours
+
+
+def name_date_part(column: str, part: str) -> str:
+    """The name of a part of a column of dates.
+
+    >>> name_date_part("when", WEEKDAY)
+    'when (weekday)'
+    """
+    return f"{column} ({part})"
+
+
+def split_part_name(name: str) -> tuple[str, str]:
+    """The column and the part that a name stands for; the name and no part if it is not that of a part.
+
+    >>> split_part_name("when (weekday)"), split_part_name("when")
+    (('when', 'weekday'), ('when', ''))
+    """
+    if not name.endswith(DATE_PART_ENDINGS):
+        return name, ""
+    part = next(part for part in KIND_BY_DATE_PART if name.endswith(f" ({part})"))
+    return name.removesuffix(f" ({part})"), part
+
+
+def find_source_column(name: str, columns: Collection[str]) -> str:
+    """The column of a table that the cells of a model's column come from.
+
+    >>> find_source_column("when (weekday)", ["when"]), find_source_column("n", ["when", "n"])
+    ('when', 'n')
+    """
+    source, _ = split_part_name(name)
+    return source if name not in columns and source in columns else name
+
+
+def encode_date_part(dates: Dates, part: str) -> Array:
+    """The number of a part's name in `PART_NAMES` for each date, -1 where it is missing.
+
+    >>> noon = np.array([8892.0 + FIRST_DAY]), np.array([12.0])
+    >>> PART_NAMES[WEEKDAY][encode_date_part(noon, WEEKDAY)[0]], PART_NAMES[MONTH][encode_date_part(noon, MONTH)[0]]
+    ('Monday', 'May')
+    """
+    days, hours = dates
+    cells = hours if part == HOUR else days
+    whole = np.nan_to_num(cells).astype(np.int64)
+    if part == WEEKDAY:
+        whole = (whole + 3) % 7  # 1970 began on a Thursday
+    if part == MONTH:
+        whole = whole.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
+    return np.where(np.isnan(cells), -1, whole)
+
+
+def make_part_column(dates: Dates, part: str, zone: str | None) -> Column:
+    """A part of each date as a column: names as a person would say them, or the day as a number."""
+    if part == DAY:
+        return Column("number", dates[0] - FIRST_DAY, zone=zone)
+    codes = encode_date_part(dates, part)
+    used = sorted(set(codes[codes >= 0].tolist()), key=lambda code: PART_NAMES[part][code])
+    if not used:
+        return Column("empty")
+    rank = np.full(len(PART_NAMES[part]) + 1, -1, dtype=np.int32)
+    rank[used] = np.arange(len(used))
+    labels = rank[codes], np.array([PART_NAMES[part][code] for code in used], dtype=object)
+    return Column("label", labels=labels, zone=zone)
+
+
+def split_dates(name: str, dates: Dates, zone: str | None) -> dict[str, Column]:
+    """The parts of a column of dates, by name: the hour if any date has one, and all others.
+
+    ``zone`` is that of moments, "" if they have none; days have no zone. A column without a single date is empty, as
+    any column: which parts it has is open.
+    """
+    days, hours = dates
+    if np.isnan(days).all():
+        return {name: Column("empty")}
+    parts = [part for part in KIND_BY_DATE_PART if part != HOUR or not np.isnan(hours).all()]
+    return {name_date_part(name, part): make_part_column(dates, part, zone) for part in parts}
+
+
+def list_dates(names: Collection[str]) -> set[str]:
+    """The columns of dates whose parts are among some names."""
+    return {name.removesuffix(DAY_ENDING) for name in names if name.endswith(DAY_ENDING)}
+
+
+def list_parts(column: str, names: Collection[str]) -> list[str]:
+    """The parts of a column of dates that are among some names, in their one order."""
+    return [name for part in KIND_BY_DATE_PART if (name := name_date_part(column, part)) in names]
+
+
+def join_date_names(names: Sequence[str], given: Collection[str]) -> tuple[str, ...]:
+    """Names of columns with the parts of dates that are given too, in the place of the column, known or not.
+
+    >>> join_date_names(["when", "n"], ["when (weekday)", "when (month)", "when (days since 2000)"])
+    ('when (weekday)', 'when (month)', 'when (days since 2000)', 'n')
+    """
+    dates, joined = list_dates(given), dict[str, None]()
+    for name in names:
+        column = split_part_name(name)[0] if name not in dates else name
+        parts = list_parts(column, {*names, *given}) if column in dates else [name]
+        joined |= dict.fromkeys(parts)
+    return tuple(joined)
+
+
+def drop_empty_parts(names: Sequence[str], filled: Collection[str], declared: Collection[str]) -> tuple[str, ...]:
+    """Names of columns without the parts of dates that hold nothing; a column of dates without any is one name again.
+
+    Dates with a declared part are as they are.
+    """
+    dates, left = {column for column in list_dates(names) if not list_parts(column, declared)}, dict[str, None]()
+    for name in names:
+        column = split_part_name(name)[0]
+        left |= dict.fromkeys(list_parts(column, filled) or [column] if column in dates else [name])
+    return tuple(left)
+
+
+def read_moments(cells: Array, has_hours: bool) -> Dates:
+    """Dates of an array of NumPy's ``datetime64``."""
+    hours = cells.astype("datetime64[h]")
+    days, missing = hours.astype("datetime64[D]"), np.isnat(cells)
+    numbers = days.astype(np.int64), (hours - days).astype(np.int64)
+    return np.where(missing, np.nan, numbers[0]), np.where(missing | (not has_hours), np.nan, numbers[1])
+
+
+def read_date_objects(cells: Sequence[object]) -> Dates:
+    """Dates of Python's ``date`` and ``datetime``; whatever else is missing. The hour is that of their time zone."""
+    days = [cell.toordinal() - FIRST_ORDINAL if isinstance(cell, date) else np.nan for cell in cells]
+    hours = [cell.hour if isinstance(cell, datetime) else np.nan for cell in cells]
+    return np.array(days, dtype=float), np.array(hours, dtype=float)
+
+
+def find_unread_dates(names: Collection[str], known: Collection[str]) -> dict[str, list[str]]:
+    """The parts in ``known`` that a table with these columns lacks, by the column of dates they are parts of."""
+    found: dict[str, list[str]] = {}
+    for name in known:
+        if name.endswith(DATE_PART_ENDINGS) and name not in names:
+            column, part = split_part_name(name)
+            if column in names and column not in known:
+                found.setdefault(column, []).append(part)
+    return found
+
+
+ZONE_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{2}):?(\d{2})")
+WRITTEN_OFFSET = re.compile(r":\d{2}(?:[.,]\d+)? ?(Z|UTC|[+-]\d{2}:?\d{2})$")
+NAMES_OF_UTC = {"Z", "Zulu", "GMT", "Etc/UTC", "Etc/GMT", "Etc/Zulu", "Etc/UCT", "UCT", "Universal", "+00:00", "-00:00"}
+
+Zones = Mapping[str, str]  # of columns of dates, by name
+
+
+def name_zone(zone: tzinfo | str | None) -> str:
+    """The one name of a time zone; "" for none.
+
+    >>> name_zone("Etc/UTC"), name_zone(timezone(timedelta(hours=2))), name_zone(None)
+    ('UTC', '+02:00', '')
+    """
+    name = "" if zone is None else str(zone)
+    offset = ZONE_OFFSET.fullmatch(name)
+    name = f"{offset[1]}{offset[2]}:{offset[3]}" if offset else name
+    return "UTC" if name in NAMES_OF_UTC else name
+
+
+def find_zone(name: str) -> tzinfo:
+    """The time zone of a name; an error if this machine does not know it."""
+    offset = ZONE_OFFSET.fullmatch(name)
+    if offset:
+        length = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+        return timezone(-length if offset[1] == "-" else length)
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError):  # an unknown name is a LookupError
+        raise DataError(f"the time zone {name!r} is not known here; install tzdata, or convert the dates.") from None
+
+
+def choose_zone(own: str, column: str, zones: Zones | None) -> str:
+    """The zone to convert a column to: the one learned, or its own if none was; an error where only one has a zone."""
+    learned = own if zones is None else zones.get(column, own)
+    if own and not learned:
+        raise KindError(
+            f"column {column!r} holds dates of {own}; the model has learned dates without a time zone: take their "
+            "local time, such as with .dt.tz_localize(None)."
+        )
+    if learned and not own:
+        raise KindError(
+            f"column {column!r} holds dates without a time zone; the model has learned dates of {learned}: say which "
+            f"zone they are of, such as with .dt.tz_localize({learned!r})."
+        )
+    return learned
+
+
+def convert_moments(moments: pa.Array, zone: str) -> Array:
+    """Moments of an Arrow array with a time zone, as local times of another."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    local = pc.local_timestamp(moments.cast(pa.timestamp("us", zone), safe=False))
+    return local.to_numpy(zero_copy_only=False) if isinstance(local, pa.Array) else local.to_numpy()
+
+
+def convert_objects(cells: Sequence[object], column: str, zones: Zones | None) -> tuple[Sequence[object], str | None]:
+    """Python's dates as local times of one zone, and the zone, None for days; dates to be learned must have one."""
+    first: dict[str, int] = {}
+    for row, cell in enumerate(cells):
+        if isinstance(cell, datetime):
+            first.setdefault(name_zone(cell.tzinfo), row)
+    known = zones is not None and column in zones
+    if len(first) > 1 and not known:
+        shown = " and ".join(f"{zone or 'none'} (row {row})" for zone, row in list(first.items())[:2])
+        raise KindError(f"column {column!r} holds dates of several time zones, {shown}; convert them to one.")
+    targets = {own: choose_zone(own, column, zones) for own in first}
+    zone = next(iter(targets.values()), None)
+    if zone is None or targets.keys() == {zone}:
+        return cells, zone
+    target = find_zone(zone)
+    return [cell.astimezone(target) if isinstance(cell, datetime) else cell for cell in cells], zone
+
+
+def convert_written(values: Sequence[str | None], column: str, zone: str) -> list[str | None]:
+    """Dates that are written with an offset, such as 2024-05-31T12:00+02:00, as local times; others as they are."""
+    return [_convert_text(value, column, zone) if WRITTEN_OFFSET.search(value or "") else value for value in values]
+
+
+def _convert_text(value: str | None, column: str, zone: str) -> str:
+    value = str(value)
+    try:
+        moment = datetime.fromisoformat(value.removesuffix("UTC").strip() + ("Z" if value.endswith("UTC") else ""))
+    except ValueError:
+        raise DataError(
+            f"column {column!r} holds {value!r}, which is not converted to {zone}; write it as 2024-05-31T12:00+02:00."
+        ) from None
+    return str(moment.astimezone(find_zone(zone)).replace(tzinfo=None))
+
+
+def is_zone(name: object) -> bool:
+    """Whether a file may name this as a time zone."""
+    return isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_+\-:/]{1,60}", name) is not None and ".." not in name

@@ -1,0 +1,126 @@
+"""Convert data frames of pandas, polars and pyarrow to a `Table`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from priory.core.input_guard import list_arrow_cells
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+from priory.tables.column_reading import make_date_error, make_object_array, read_named_column
+from priory.tables.dates import Zones, choose_zone, convert_moments, name_zone, read_moments, split_dates
+from priory.tables.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer, make_named_table
+
+TIME_TYPES = (nw.Duration, nw.Time)
+
+
+def find_frame(X: object) -> nw.DataFrame[Any] | None:
+    """The input as a narwhals DataFrame; None if it is not a data frame."""
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise KindError("X is a lazy frame, whose rows are not there yet; call .collect() first.")
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def read_frame(frame: nw.DataFrame[Any], zones: Zones | None = None) -> Table:
+    """A data frame as a table; dates are converted to ``zones``, where their column has one."""
+    names = tuple(str(name) for name in frame.columns)
+    blank = [place for place, name in enumerate(names) if not name.strip()]
+    if blank:
+        raise DataError(f"the column at position {blank[0]} has no name; name it, or leave it out.")
+    named = all(isinstance(name, str) for name in frame.columns)
+    columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
+    return make_named_table(len(frame), named, [_read_series(series, name, zones) for series, name in columns])
+
+
+def _read_series(series: nw.Series[Any], name: str, zones: Zones | None) -> dict[str, Column]:
+    """The column that a series is, by its name; of dates, a column for each part."""
+    series = _decode_series(series)
+    if series.dtype == nw.Object:
+        cells = make_object_array(series.to_list())
+        cells[series.is_null().to_numpy()] = None
+        return read_named_column(cells, name, zones)
+    if series.dtype == nw.Date:
+        days = np.asarray(series.cast(nw.Datetime("us")).to_numpy(), dtype="datetime64[us]")
+        return split_dates(name, read_moments(days, has_hours=False), None)
+    own = _find_zone(series)
+    if own is None:
+        return {name: _column_from_series(series, name)}
+    zone = choose_zone(own, name, zones)
+    moments = convert_moments(series.to_arrow(), zone) if zone else series.to_numpy()
+    return split_dates(name, read_moments(np.asarray(moments, dtype="datetime64[us]"), has_hours=True), zone)
+
+
+def _find_zone(series: nw.Series[Any]) -> str | None:
+    """The time zone of dates, which narwhals does not know of pandas' America/New_York; None if they are none."""
+    if series.dtype == nw.Datetime:
+        return name_zone(series.dtype.time_zone)  # type: ignore[attr-defined]  # of this type
+    native = series.to_native()
+    return name_zone(native.dt.tz) if str(getattr(native, "dtype", "")).startswith("datetime64") else None
+
+
+def _column_from_series(series: nw.Series[Any], name: str) -> Column:
+    kind = series.dtype
+    if kind.is_integer():
+        _check_exact(series, name)
+    if kind.is_numeric() or kind == nw.Boolean:
+        return Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
+    if len(series) == int(series.is_null().sum()):
+        return Column("empty")
+    if kind in (nw.String, nw.Categorical, nw.Enum):
+        return Column("label", labels=_encode_series(series, name))
+    if kind in TIME_TYPES:
+        raise make_date_error(name, str(kind))
+    # report the type as pandas or pyarrow names it, if narwhals does not know it
+    held = series.to_native().dtype if kind == nw.Unknown and hasattr(series.to_native(), "dtype") else kind
+    held = series.to_native().type if kind == nw.Unknown and hasattr(series.to_native(), "type") else held
+    raise KindError(f"column {name!r} holds {held}; turn it into a number or a string, or leave it out.")
+
+
+def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
+    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding."""
+    native = series.to_native()
+    if series.dtype != nw.Unknown:
+        return series
+    if hasattr(native, "sparse") and hasattr(native.sparse, "to_dense"):
+        return nw.from_native(native.sparse.to_dense(), series_only=True)
+    if "run_end_encoded" in str(getattr(native, "type", "")):
+        import pyarrow as pa
+        import pyarrow.compute
+
+        return nw.from_native(pa.chunked_array(map(pyarrow.compute.run_end_decode, native.chunks)), series_only=True)
+    return series
+
+
+def _check_exact(series: nw.Series[Any], name: str) -> None:
+    """Raise an error if a whole number is too large to be a float: neighbours would become one value."""
+    if len(series) == int(series.is_null().sum()):
+        return
+    if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= MAX_EXACT_INTEGER:
+        return
+    for row, value in enumerate(series.to_list()):
+        if value is not None:
+            check_exact_integer(int(value), row, name)
+
+
+def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
+    """Codes (rows,) and sorted labels, by Arrow's dictionary encoding."""
+    import pyarrow as pa
+
+    present = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
+    # missing cells are dropped first, because pandas before version 3 casts them to the strings "None" and "nan"
+    array = series.drop_nulls().cast(nw.String).to_arrow()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    coded = array.dictionary_encode()
+    values = make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
+    # Arrow numbers the values by first occurrence; renumber them in sorted order.
+    order = np.argsort(values)
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    codes = np.full(len(series), -1, dtype=np.int32)
+    codes[present] = rank[coded.indices.to_numpy(zero_copy_only=False)]
+    return codes, values[order]

@@ -1,0 +1,135 @@
+"""Read any table in memory: data frames, Arrow tables, arrays, lists of dicts or a dict of columns become a `Table`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
+
+import numpy as np
+
+from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array, name_cells
+from priory.core.typing import Array
+from priory.errors import DataError, KindError
+from priory.tables.column_reading import make_object_array, read_array_column, read_named_column
+from priory.tables.dates import Zones
+from priory.tables.table import Table, make_named_table
+
+MAX_NAMES_SHOWN = 10
+
+
+def read_table(X: object, zones: Zones | None = None) -> Table:
+    """A table from a pandas, polars or pyarrow table, a dict of columns, a list of dicts, or an array.
+
+    A column of dates becomes a column for each of its parts (`priory.tables.dates`), converted to the time zone
+    that ``zones`` has for it. Columns without names are called x0, x1, …
+    """
+    if isinstance(X, Table):
+        return X
+    check_frame(X)
+    if hasattr(X, "toarray") or hasattr(X, "todense"):
+        raise KindError(
+            "X is a sparse matrix; a table of columns is dense: call .toarray(), or use BernoulliNB, MultinomialNB, "
+            "PoissonNB or GaussianNB of priory.naive_bayes."
+        )
+    if isinstance(X, Mapping):
+        check_unique_names([str(name) for name in X])
+        columns = {str(name): _read_mapped_cells(values, str(name)) for name, values in X.items()}
+        return _table_from_columns(columns, zones)
+    if isinstance(X, Iterator):
+        X = list(X)
+    if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
+        rows = [name_cells(row) for row in X]
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: make_object_array([row.get(name) for row in rows]) for name in names}
+        return _table_from_columns(columns, zones)
+    if isinstance(X, (list, tuple, np.ndarray)):
+        return _table_from_array(X)
+    from priory.tables.frame_reading import find_frame, read_frame  # it imports narwhals
+
+    frame = find_frame(X)
+    return _table_from_array(X) if frame is None else read_frame(frame, zones)
+
+
+def take_text_column(X: object) -> object:
+    """The texts of a table with one column, or of an array (rows, 1); anything else as it is."""
+    check_frame(X)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        if X.shape[1] != 1:
+            raise KindError(f"X is an array with {X.shape[1]} columns; give one column of texts: X[:, 0].")
+        return X[:, 0].tolist()
+    if not hasattr(type(X), "columns") and not hasattr(type(X), "column_names"):
+        return X  # a list, a series or a stream of texts
+    from priory.tables.frame_reading import find_frame  # it imports narwhals
+
+    frame = find_frame(X)
+    if frame is None:
+        return X
+    if len(frame.columns) != 1:
+        names = ", ".join(map(repr, frame.columns[:MAX_NAMES_SHOWN]))
+        raise KindError(
+            f"X is a table with {len(frame.columns)} columns ({names}); give one column of texts, such as "
+            f"X[{next(iter(frame.columns), 'text')!r}], or use NaiveBayes, which learns from all columns."
+        )
+    texts = next(frame.iter_columns())  # by position: a name may be any object
+    return texts.to_native() if hasattr(type(X), "column_names") else texts.to_list()  # Arrow's may not be UTF-8
+
+
+def _fill_mask(cells: object) -> Array:
+    """Cells as an array, with the masked ones missing."""
+    if not is_masked_array(cells):
+        return np.asarray(cells)
+    is_number = cells.dtype.kind in "biuf"
+    filled = np.array(cells.data, dtype=float if is_number else object)
+    filled[np.ma.getmaskarray(cells)] = np.nan if is_number else None
+    return filled
+
+
+def _read_mapped_cells(values: object, name: str) -> Array:
+    """The cells of one column of a dict: a list, a series or an array of one dimension."""
+    with guard_input(values):
+        cells = make_object_array(values) if _is_mixed_list(values) else _fill_mask(values)
+    if cells.ndim != 1:
+        raise KindError(f"column {name!r} has {cells.ndim} dimensions; give a list of cells.")
+    return cells
+
+
+def _is_mixed_list(values: object) -> TypeGuard[Sequence[object]]:
+    """Whether NumPy would change the cells of a list: numbers next to strings become strings."""
+    return isinstance(values, list | tuple) and len({isinstance(value, str) for value in values}) > 1
+
+
+def _table_from_array(X: object) -> Table:
+    with guard_input(X):
+        cells = _array_from_rows(X) if isinstance(X, list) else _fill_mask(X)
+    if np.iscomplexobj(cells):
+        raise DataError(
+            "Complex data not supported: X holds complex numbers; give real and imaginary parts as columns."
+        )
+    if cells.ndim != 2:
+        hint = "Reshape your data: reshape(-1, 1) if it is one column, reshape(1, -1) if it is one row."
+        raise DataError(f"Expected 2D array, got {cells.ndim}D array instead. {hint}")
+    rows, columns = cells.shape
+    names = tuple(f"x{j}" for j in range(columns))
+    if cells.dtype.kind in "biuf":
+        return Table(rows, names, False, matrix=cells)
+    return Table(rows, names, False, tuple(read_array_column(cells[:, j], name) for j, name in enumerate(names)))
+
+
+def _table_from_columns(columns: dict[str, Array], zones: Zones | None) -> Table:
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"the columns differ in length: {lengths}.")
+    rows = next(iter(lengths.values()), 0)
+    return make_named_table(rows, True, [read_named_column(column, name, zones) for name, column in columns.items()])
+
+
+def _array_from_rows(rows: list[object]) -> Array:
+    """A list of rows as an array; strings and numbers in one row keep their types."""
+    lengths = {len(row): place for place, row in reversed(list(enumerate(rows))) if isinstance(row, list | tuple)}
+    if len(lengths) > 1:
+        shown = " and ".join(f"row {place} has {length}" for length, place in list(lengths.items())[:2])
+        raise DataError(f"the rows of X differ in length: {shown} cells; give every row the same cells.")
+    plain = np.asarray(rows)
+    if plain.ndim == 2 and plain.dtype.kind in "US":
+        return np.array(rows, dtype=object)
+    return plain

@@ -1,0 +1,339 @@
+"""The text model that `priory.TextClassifier` and text columns share, for batches and for one document at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from priory.core._kernel import text as kernel
+from priory.core.display_table import EstimateTable
+from priory.core.input_guard import MAX_SAMPLE_WEIGHT
+from priory.core.sparse_rows import SparseRows
+from priory.core.statistics import ROW_SUM_TOLERANCE
+from priory.core.typing import Array
+from priory.errors import DataError
+from priory.text.averaged_models import get_averaged_bag
+from priory.text.document_models import (
+    BAG_MODELS,
+    BagOfWords,
+    BinaryBag,
+    ComplementBag,
+    DocumentRows,
+    PoissonBag,
+    TokenDrawBag,
+    TokenWeights,
+    log_dirichlet_evidence,
+    measure_spread,
+    silence_tokens,
+    take_token_rows,
+)
+from priory.text.documents import Document
+from priory.text.sparse_counts import SparseCounts, make_dense_counts
+from priory.text.token_bags import AnyDocuments, TokenBags
+from priory.text.token_counts import BagCounts, TokenCounts
+from priory.text.token_features import SingleTextReader, TokenFeatures
+from priory.text.tokenizer import Tokenizer
+from priory.text.vocabulary import GrowingVocabulary, Vocabulary, check_words_kept
+
+MAX_STRONGEST_WORDS = 20
+MIN_EVIDENCE_ALPHA = 1e-3  # the evidence of a model without smoothing is taken at this alpha
+
+TextRecords = tuple[BagCounts, ...]  # the counts, and presence counts if the vocabulary needs them to select tokens
+
+
+def is_valid_alpha(alpha: object) -> bool:
+    """Whether ``alpha`` is a number of virtual rows: none, or at most what a row may weigh."""
+    return isinstance(alpha, (int, float)) and 0 <= alpha <= MAX_SAMPLE_WEIGHT
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A bag of words over a vocabulary.
+
+    >>> from priory.text.tokenizer import Tokenizer
+    >>> from priory.text.vocabulary import GrowingVocabulary
+    >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
+    >>> records = model.count(["win cash", "lunch?"], np.array([0, 1]), 2)
+    >>> model.score(records, ["win lunch"]).round(3).tolist()
+    [[-2.526, -2.079]]
+    """
+
+    model: str
+    alpha: float | Literal["evidence"]
+    average: bool  # over all sets of tokens
+    vocabulary: Vocabulary
+
+    def __post_init__(self) -> None:
+        if self.model not in BAG_MODELS:
+            raise DataError(f"model is {self.model!r}; use one of {', '.join(BAG_MODELS)}.")
+        if self.alpha != "evidence" and not is_valid_alpha(self.alpha):
+            raise DataError(f"alpha is {self.alpha!r}; use a number from 0, or 'evidence'.")
+        if self.average and self.alpha != "evidence" and not self.alpha > 0:
+            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0.")
+        self._bag_class()
+
+    def _bag_class(self) -> type[BagOfWords]:
+        return get_averaged_bag(self.model) if self.average else BAG_MODELS[self.model]
+
+    @property
+    def binary(self) -> bool:
+        """Whether a token counts once for each document."""
+        return BAG_MODELS[self.model].binary
+
+    @property
+    def uses_class_prior(self) -> bool:
+        return BAG_MODELS[self.model].uses_class_prior
+
+    def find_fault(self, records: tuple[BagCounts, ...]) -> str | None:
+        """Describe what is wrong with records of this model; None if they are valid."""
+        fault = self.vocabulary.find_fault(records, self.binary)
+        if fault:
+            return fault
+        presence = records[:1] if self.binary else records[1:]  # the records that count a token once for each document
+        for record in presence:
+            slack = ROW_SUM_TOLERANCE * (1 + record.n.max(initial=0.0))
+            if (record.counts.max(axis=0, initial=0.0) > record.n + slack).any():
+                return "more documents show a token than there were"
+        return None
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def count(self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None = None) -> TextRecords:
+        """Count documents; ``group`` (documents,) is the class of each, 0 .. groups - 1."""
+        return self.vocabulary.count(documents, group, groups, weight, self.binary)
+
+    def read_bags(self, documents: AnyDocuments) -> TokenBags:
+        """Tokenize the documents; the result can be learned, forgotten and scored like the texts."""
+        return self.vocabulary.read_bags(documents)
+
+    def select_counts(self, records: TextRecords) -> BagCounts:
+        """The counts of the tokens in use."""
+        return self.vocabulary.select_counts(records)
+
+    def _prepare_counts(self, records: TextRecords) -> BagCounts:
+        """The counts of the tokens in use, dense if the bag of words requires it.
+
+        Sparse counts require that zero counts have the same weight for all tokens of a class: not without smoothing,
+        where they are impossible, nor with averaging, where the weight depends on the token's other counts.
+        """
+        counts = self.select_counts(records)
+        return counts.make_dense() if self.average or self.alpha == 0 else counts
+
+    def choose_alpha(self, records: TextRecords) -> float:
+        """The declared smoothing, or the one with the largest evidence."""
+        if self.alpha != "evidence":
+            return float(self.alpha)
+        bag = self._bag_class()
+        return self._prepare_counts(records).derive("alpha", bag.choose_alpha, bag)
+
+    def build_bag(self, records: TextRecords) -> BagOfWords:
+        """Build the bag of words with its smoothing."""
+        return self._bag_class()(self.choose_alpha(records))
+
+    def token_weights(self, records: TextRecords) -> TokenWeights:
+        """Weights of the tokens in use for every class, and the constant of every class.
+
+        A declared token (or a bucket) that occurs in no document has weight zero.
+        """
+        bag = self.build_bag(records)
+
+        def compute_weights(counts: BagCounts) -> TokenWeights:
+            table, constant = bag.compute_weights(counts)
+            return TokenWeights(silence_tokens(table, counts.counts), constant)
+
+        return self._prepare_counts(records).derive("weights", compute_weights, bag)
+
+    def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
+        """Probability that each token (or bucket) in use depends on the class."""
+        counts = self.select_counts(records).make_dense()
+        bag = get_averaged_bag(self.model)(self.choose_alpha(records))
+        return dict(zip(self.vocabulary.name_tokens(counts), bag.inclusion_probability(counts).tolist(), strict=True))
+
+    def log_evidence(self, records: TextRecords) -> float:
+        """Log evidence of the tokens in use, drawn independently given the class."""
+        alpha = max(self.choose_alpha(records), MIN_EVIDENCE_ALPHA)
+        return float(log_dirichlet_evidence(self.select_counts(records).counts, np.array([alpha]))[0])
+
+    # -- words ---------------------------------------------------------------------------------------------------
+
+    def word_probabilities(self, records: TextRecords, rows: Array) -> Array:
+        """P(word | class) of tokens, given by their rows: (words, classes); for "poisson" rates per document."""
+        table = take_token_rows(self.token_weights(records).table, rows)
+        return 1 / (1 + np.exp(-table)) if self.model == "bernoulli" else np.exp(table)
+
+    def find_distinctive_words(self, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
+        """The words whose probabilities differ most between the classes, weighted by frequency."""
+        counts = check_words_kept(self.select_counts(records))
+        # (tokens,): range of the log weights over the classes, times the number of occurrences
+        spread = measure_spread(self.token_weights(records).table)
+        best = np.argsort(-spread * counts.counts.sum(axis=1), kind="stable")[:max_words]
+        return counts.take_tokens(best).tokens()
+
+    def tabulate_words(self, records: TextRecords, words: Sequence[str]) -> EstimateTable:
+        """P(word | class) of some words."""
+        counts = check_words_kept(self.select_counts(records))
+        row_of_token = {token: row for row, token in enumerate(counts.tokens())}
+        unknown = [word for word in words if word not in row_of_token]
+        if unknown:
+            raise DataError(f"the model has no word {unknown[0]!r}; it may be stemmed, lowered or too rare.")
+        rows = np.array([row_of_token[word] for word in words], dtype=np.int64)
+        shown = make_dense_counts(counts.take_tokens(rows).counts).T  # (classes, words)
+        alpha, total = self.choose_alpha(records), counts.counts.sum(axis=0)
+        n = counts.n if self.model in ("bernoulli", "poisson") else total
+        all_virtual = {"bernoulli": 2 * alpha, "poisson": 1.0}.get(self.model, alpha * len(counts))
+        shares = self.word_probabilities(records, rows).T
+        return EstimateTable(list(words), shares, shown, np.full(shown.shape, alpha), n, np.full(len(n), all_virtual))
+
+    # -- answering -----------------------------------------------------------------------------------------------
+
+    def score(self, records: TextRecords, documents: AnyDocuments) -> Array:
+        """log p(document | class) up to a constant for each document, (documents, classes)."""
+        table, constant = self.token_weights(records)
+        return self.vocabulary.score(documents, self.select_counts(records), table, self.binary) + constant
+
+    def choose_features(self, records: TextRecords) -> TokenFeatures:
+        """The tokens in use that occur in at least two documents."""
+        return self.select_counts(records).derive("features", TokenFeatures.of)
+
+    def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> SparseRows:
+        """Encode documents as sparse rows of unit length, with a column for each feature."""
+        return features.encode(documents, self.vocabulary)
+
+    @property
+    def leaves_out_in_closed_form(self) -> bool:
+        """Whether leaving a document out changes only the counts of its own tokens."""
+        return self.vocabulary.leaves_out_in_closed_form and self.alpha != "evidence" and self.alpha > 0
+
+    def leave_one_out(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
+        """Scores of learned documents, each from the records without it, (documents, classes)."""
+        if not self.leaves_out_in_closed_form:
+            return self._leave_one_out_by_subtraction(records, documents, group)
+        bag, counts = self.build_bag(records), self._prepare_counts(records)
+        indptr, ids, occurrences = self.vocabulary.encode(documents, counts)
+        is_exact = not getattr(counts, "missed", 0.0)
+        if isinstance(bag, BinaryBag) and is_exact and not isinstance(counts.counts, SparseCounts):
+            # the compiled path, for exact dense counts
+            rows = SparseRows(indptr.astype(np.int64), ids.astype(np.int32), None, len(counts))
+            return bag.leave_exact_rows_out(counts, rows, group, self.vocabulary.grows)
+        x = np.ones(len(ids)) if bag.binary else occurrences
+        return bag.leave_one_out(counts, DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows))
+
+    def _leave_one_out_by_subtraction(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
+        """Compute ``records - document`` one by one, for models where a document may change vocabulary or smoothing."""
+        classes = len(records[0].n)
+        scores = np.empty((len(documents), classes))
+        for i in range(len(documents)):
+            one, own = documents[i : i + 1], group[i : i + 1]
+            left = tuple(total - part for total, part in zip(records, self.count(one, own, classes), strict=True))
+            scores[i] = self.score(left, one)[0]
+        return scores
+
+
+class Sums(Protocol):
+    """Sums over all tokens that the score of a document depends on."""
+
+    @property
+    def n_used(self) -> int:
+        """Number of tokens in use."""
+
+    @property
+    def totals(self) -> Array:
+        """Total counts of all tokens, (classes,)."""
+
+
+class OpenCounts:
+    """Mutable counts of a text model.
+
+    >>> from priory.text.tokenizer import Tokenizer
+    >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
+    >>> texts, group = ["win cash", "lunch?"], np.array([0, 1])
+    >>> counts = OpenCounts(model, model.count(texts[:1], group[:1], 2))
+    >>> counts.learn("lunch?", 1)
+    >>> counts.log_likelihood("win lunch", np.ones(2)).round(3).tolist()  # equals ``model.score``
+    [-2.526, -2.079]
+    """
+
+    def __init__(self, model: TextModel, records: TextRecords) -> None:
+        counts = records[0]
+        assert isinstance(counts, TokenCounts)
+        tokenizer = model.vocabulary.tokenizer
+        self.bag = model.build_bag(records)
+        self.reader = SingleTextReader(tokenizer)
+        self.kernel = open_counts(counts, tokenizer)
+        self.finish = FINISH[next(kind for kind in FINISH if isinstance(self.bag, kind))]
+
+    @staticmethod
+    def can_open(model: TextModel, records: TextRecords) -> bool:
+        """Whether scores depend only on the document's own tokens and a few sums, and no token was dropped."""
+        return (
+            isinstance(model.vocabulary, GrowingVocabulary)
+            and model.vocabulary.keeps_all_tokens
+            and model.vocabulary.max_tokens is None
+            and model.vocabulary.tokenizer.stem is None
+            and not model.average
+            and model.alpha != "evidence"
+            and model.alpha > 0
+            and isinstance(model.build_bag(records), tuple(FINISH))
+            and isinstance(records[0], TokenCounts)
+            and records[0].missed == 0
+        )
+
+    def learn(self, document: Document, group: int) -> None:
+        """Add a document of class ``group``."""
+        text, rule = self.reader.prepare(document)
+        self.kernel.learn(text, rule, group, self.bag.binary)
+
+    def forget(self, document: Document, group: int) -> bool:
+        """Remove a document and return True; return False, changing nothing, if it cannot have been learned."""
+        text, rule = self.reader.prepare(document)
+        return self.kernel.forget(text, rule, group, self.bag.binary)
+
+    def log_likelihood(self, document: Document, n: Array) -> Array:
+        """Score of a document, (classes,), equal to `TextModel.score`; ``n`` is the number of documents per class."""
+        text, rule = self.reader.prepare(document)
+        sums, length = self.kernel.score(text, rule, self.bag.binary, self.bag.alpha, self.finish is _finish_complement)
+        return self.finish(sums, length, self.bag, self.kernel, n)
+
+
+def open_counts(words: TokenCounts, tokenizer: Tokenizer) -> kernel.OpenCounter:
+    """Make mutable counts from a record of token counts."""
+    counts = words.counts
+    if not isinstance(counts, SparseCounts):
+        return open_kernel(words.arena, words.ends, counts, tokenizer)
+    entries = counts.ends, counts.classes, counts.values
+    return kernel.SparseOpenCounter(counts.n_classes, words.arena, words.ends, *entries, tokenizer.analyzer == "word")
+
+
+def open_kernel(arena: Array, ends: Array, counts: Array, tokenizer: Tokenizer) -> kernel.OpenCounter:
+    """Make mutable counts from a dense array (tokens, classes)."""
+    table = np.ascontiguousarray(counts, dtype=float)
+    return kernel.OpenCounter(table.shape[1], arena, ends, table, tokenizer.analyzer == "word")
+
+
+def _finish_token_draws(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+    if not length:  # there may be no tokens at all
+        return sums
+    return np.asarray(sums - length * np.log(counts.totals + bag.alpha * counts.n_used))
+
+
+def _finish_poisson(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+    rates = (counts.totals + bag.alpha * counts.n_used) / (n + 1)
+    return np.asarray(sums - length * np.log(n + 1) - rates)
+
+
+def _finish_complement(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+    if not length:
+        return sums
+    others = counts.totals.sum() - counts.totals + bag.alpha * counts.n_used
+    return np.asarray(length * np.log(others) - sums)
+
+
+# For each kind of bag: log p(document | class) from the sum of log(count + alpha) over the document's tokens.
+FINISH: dict[type[BagOfWords], Callable[[Array, float, BagOfWords, Sums, Array], Array]] = {
+    TokenDrawBag: _finish_token_draws,
+    PoissonBag: _finish_poisson,
+    ComplementBag: _finish_complement,
+}

@@ -1,0 +1,200 @@
+"""The tokens and pairs of words that corrections give a weight to, chosen once; and one document read at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from priory.core._kernel import text as kernel
+from priory.core.registration import register_record
+from priory.core.sparse_rows import SparseRows, sum_entries
+from priory.core.typing import Array
+from priory.text import tokenizer as reading
+from priory.text import vocabulary as hashing
+from priory.text.documents import Document, DocumentBatch, prepare_document
+from priory.text.token_bags import PAIR_BUCKETS, AnyDocuments, TokenBags, count_letters
+from priory.text.token_counts import BagCounts, TokenCounts
+from priory.text.tokenizer import TokenIndex, Tokenizer
+from priory.text.vocabulary import Vocabulary
+
+
+class SingleTextReader:
+    """Prepares single documents for the kernel."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.rule = tokenizer.build_rule([""])
+        self.wide_rule = tokenizer.build_rule(["é"])
+
+    def prepare(self, document: Document) -> tuple[Document, kernel.Rule]:
+        """Return the document and the rule by which the kernel tokenizes it."""
+        if document.isascii():
+            return document, self.rule
+        return prepare_document(document, 0, self.tokenizer.lowercase), self.wide_rule
+
+
+class SingleTextHasher:
+    """Hashes the tokens of single documents."""
+
+    def __init__(self, tokenizer: Tokenizer, buckets: int, salt: int) -> None:
+        self.reader = SingleTextReader(tokenizer)
+        self.hasher = kernel.TokenHasher(buckets, salt)
+
+    def list_buckets(self, document: Document) -> Array:
+        """The distinct buckets of a document's tokens, sorted."""
+        text, rule = self.reader.prepare(document)
+        return self.hasher.encode([text], rule)[1]
+
+
+PAIR_SALT = 0
+
+
+def has_word_pairs(tokenizer: Tokenizer) -> bool:
+    """Whether tokens are single words, so that pairs are additional features."""
+    return tokenizer.analyzer == "word" and tokenizer.ngram_range == (1, 1)
+
+
+def make_pair_hasher(tokenizer: Tokenizer) -> SingleTextHasher:
+    """Make a hasher for the pairs of single documents."""
+    return SingleTextHasher(replace(tokenizer, ngram_range=(2, 2)), PAIR_BUCKETS, PAIR_SALT)
+
+
+def read_word_pairs(documents: DocumentBatch, tokenizer: Tokenizer) -> TokenBags:
+    """Hash the pairs of words of each document."""
+    pairs = replace(tokenizer, ngram_range=(2, 2))
+    indptr, buckets, occurrences = hashing.encode_hashed_documents(documents, pairs, PAIR_BUCKETS, PAIR_SALT)
+    rows = indptr.astype(np.int64), buckets.astype(np.int64), occurrences
+    return TokenBags(np.zeros(0, np.uint8), np.zeros(0, np.int64), *rows, count_letters(documents))
+
+
+def read_kept_bags(vocabulary: Vocabulary, documents: AnyDocuments, with_pairs: bool) -> TokenBags:
+    """Tokenise documents for a sample of rows, with their pairs if tokens are words."""
+    bags = vocabulary.read_bags(documents)
+    if isinstance(documents, TokenBags) or not with_pairs or not has_word_pairs(vocabulary.tokenizer):
+        return bags
+    return replace(bags, pairs=read_word_pairs(documents, vocabulary.tokenizer))
+
+
+def take_word_pairs(documents: AnyDocuments, tokenizer: Tokenizer) -> TokenBags:
+    """The pairs of documents: stored with tokenised ones, otherwise read now; empty if they were not stored."""
+    if not isinstance(documents, TokenBags):
+        return read_word_pairs(documents, tokenizer)
+    return documents.without_tokens() if documents.pairs is None else documents.pairs
+
+
+MIN_PAIRS_FOR_A_TABLE = 1 << 17  # with fewer, bisection is faster than a table of all buckets
+MAX_TOKEN_WEIGHTS = 1 << 25  # tokens times classes: 128 MB for each candidate model
+MIN_FEATURE_COUNT = 2  # a token of a single document does not generalise
+
+
+@register_record(
+    "TokenFeatures",
+    axes={"arena": "k", "ends": "v", "buckets": "b", "pairs": "t"},
+    dtypes={"arena": "u1", "ends": "i8", "buckets": "i8", "pairs": "i8"},
+    reveals="words, or buckets of words, that at least two training texts had",
+)
+@dataclass(frozen=True, eq=False)
+class TokenFeatures:
+    """Sorted tokens (``arena`` and ``ends``), or the numbers of ``buckets`` if tokens are hashed.
+
+    ``pairs`` are the buckets of pairs of words.
+    """
+
+    arena: Array  # uint8
+    ends: Array  # (tokens,)
+    buckets: Array  # (buckets,)
+    pairs: Array  # (pairs,)
+
+    def find_fault(self) -> str | None:
+        if not reading.is_valid_vocabulary(self.arena, self.ends) or (len(self.ends) and len(self.buckets)):
+            return "the tokens are not UTF-8, do not follow one another, or one of them is there twice"
+        if self.pairs.max(initial=-1) >= PAIR_BUCKETS:
+            return "a pair has a bucket that is not there"
+        is_sorted = [(np.diff(numbers, prepend=-1) > 0).all() for numbers in (self.buckets, self.pairs)]
+        return None if all(is_sorted) else "the buckets are not sorted"
+
+    @classmethod
+    def of(cls, counts: BagCounts) -> TokenFeatures:
+        """Choose tokens (or buckets) that occur in at least two documents; if there are too many, the most frequent."""
+        frequency, none = counts.counts.sum(axis=1), np.zeros(0, np.int64)
+        common = frequency >= MIN_FEATURE_COUNT
+        max_tokens = max(MAX_TOKEN_WEIGHTS // len(counts.n), 1)
+        if common.sum() > max_tokens:
+            common[np.argsort(-frequency, kind="stable")[max_tokens:]] = False  # of equals the first by their spelling
+        if not isinstance(counts, TokenCounts):
+            return cls(np.zeros(0, np.uint8), none, np.flatnonzero(common).astype(np.int64), none)
+        chosen = counts.take_tokens(common).sort_tokens()
+        return cls(chosen.arena, chosen.ends, none, none)
+
+    def add_pairs(self, pairs: TokenBags) -> TokenFeatures:
+        """Add the pairs that occur in at least two of the documents."""
+        if len(pairs.ids) >= MIN_PAIRS_FOR_A_TABLE:
+            return replace(self, pairs=np.flatnonzero(np.bincount(pairs.ids) >= MIN_FEATURE_COUNT))
+        buckets, times = np.unique(pairs.ids, return_counts=True)
+        return replace(self, pairs=buckets[times >= MIN_FEATURE_COUNT])
+
+    def __len__(self) -> int:
+        return self.n_tokens + len(self.pairs)
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of features that are not pairs."""
+        return len(self.ends) + len(self.buckets)
+
+    def encode(self, documents: AnyDocuments, vocabulary: Vocabulary) -> SparseRows:
+        """Encode documents as sparse rows (documents, features) of unit length, with equal values within a row."""
+        indptr, columns = self._find_tokens(documents, vocabulary)
+        if len(self.pairs):
+            bags = take_word_pairs(documents, vocabulary.tokenizer)
+            indptr, columns = _join_rows(indptr, columns, bags.indptr, self.find_pairs(bags.ids))
+        kept = columns >= 0
+        sizes = sum_entries(indptr, kept)  # (documents,): features of each
+        # 1 / sqrt(number of features) for every feature of a document
+        values = np.repeat((1 / np.sqrt(np.maximum(sizes, 1))).astype(np.float32), sizes)
+        ends = np.append(0, np.cumsum(sizes))
+        return SparseRows(ends, columns[kept].astype(np.int32, copy=False), values, len(self))
+
+    def _find_tokens(self, documents: AnyDocuments, vocabulary: Vocabulary) -> tuple[Array, Array]:
+        """Sparse rows with the column of every token, -1 if it is not a feature."""
+        if len(self.buckets):
+            bags = vocabulary.read_bags(documents)
+            # (entries,): position among the chosen buckets; -1 if it is not one of them
+            place = np.searchsorted(self.buckets, bags.ids)
+            place[place == len(self.buckets)] = 0
+            return bags.indptr, np.where(self.buckets[place] == bags.ids, place, -1)
+        if isinstance(documents, TokenBags):
+            known = self._find_index("whole").find_columns(documents.arena, documents.ends).astype(np.int32)
+            return documents.indptr, known[documents.ids]
+        index = self._find_index(vocabulary.tokenizer.analyzer)
+        indptr, columns, _ = reading.encode_documents(documents, index, vocabulary.tokenizer)
+        return indptr, columns
+
+    def find_pairs(self, buckets: Array) -> Array:
+        """The columns of buckets of pairs, -1 if a pair is not a feature."""
+        if len(buckets) < MIN_PAIRS_FOR_A_TABLE:
+            place = np.searchsorted(self.pairs, buckets)
+            place[place == len(self.pairs)] = 0
+            return np.where(self.pairs[place] == buckets, self.n_tokens + place, -1)
+        columns = np.full(PAIR_BUCKETS, -1, dtype=np.int32)
+        columns[self.pairs] = self.n_tokens + np.arange(len(self.pairs))
+        return columns[buckets]
+
+    def _find_index(self, analyzer: str) -> TokenIndex:
+        """The index of the tokens, built once."""
+        known: dict[str, TokenIndex] = self.__dict__.setdefault("_indexes", {})
+        if analyzer not in known:
+            known[analyzer] = TokenIndex(self.arena, self.ends, analyzer)
+        return known[analyzer]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_indexes"}
+
+
+def _join_rows(indptr: Array, columns: Array, more_indptr: Array, more: Array) -> tuple[Array, Array]:
+    """Concatenate the entries of two sparse tables within each row."""
+    ends = indptr + more_indptr
+    joined = np.empty(ends[-1], dtype=np.int32)
+    joined[np.arange(len(columns)) + np.repeat(more_indptr[:-1], np.diff(indptr))] = columns
+    joined[np.arange(len(more)) + np.repeat(indptr[1:], np.diff(more_indptr))] = more
+    return ends, joined

@@ -1,0 +1,160 @@
+"""What an installation can do: the tour of ``priory demo``, versions, packages, kernels and model files."""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from priory import inbox
+
+TOUR_STEPS = [
+    (
+        "Train a model on messages: sender, hour, links and text",
+        "train inbox.csv --target label --force --report inbox.html",
+    ),
+    ("Predict the labels of new messages", "predict inbox.priory new.csv"),
+    ("Why is the first one spam? The evidence, in decibans", "explain inbox.priory --from new.csv --row 1"),
+    (
+        "Train a model on a table of numbers, each column with the family that explains it best",
+        "train tumours.csv --target verdict --force",
+    ),
+    ("Write predictions to a file", "predict tumours.priory tumours.csv -o labelled.csv --force"),
+    ("Someone withdraws their messages: forget them, exactly", "forget inbox.priory withdrawn.csv"),
+    ("Learn them again", "learn inbox.priory withdrawn.csv"),
+    ("Would the scores of a model of these messages be fair? Look for leakage", "audit inbox.csv --target label"),
+    ("What does a model file contain, and what would it reveal?", "inspect inbox.priory"),
+]
+
+
+NEW_MESSAGES = [
+    ["stranger", 3, 2, "Your parcel is waiting, confirm the delivery fee now"],
+    ["colleague", 10, 0, "Could you send me the slides for tomorrow?"],
+]
+
+
+def write_tour_files(folder: Path) -> list[str]:
+    """Write the files that the tour works on, and return their names."""
+    from sklearn.datasets import load_breast_cancer
+
+    messages, labels = inbox()
+    rows = [{**message, "label": label} for message, label in zip(messages, labels, strict=True)]
+    _write_csv(folder / "inbox.csv", list(rows[0]), [list(row.values()) for row in rows])
+    _write_csv(folder / "withdrawn.csv", list(rows[0]), [list(row.values()) for row in rows[:100]])
+    _write_csv(folder / "new.csv", list(messages[0]), NEW_MESSAGES)
+    scans = load_breast_cancer()
+    names = [*map(str, scans.feature_names), "verdict"]
+    tumours = [[*row.tolist(), str(scans.target_names[t])] for row, t in zip(scans.data, scans.target, strict=True)]
+    _write_csv(folder / "tumours.csv", names, tumours)
+    return ["inbox.csv", "new.csv", "tumours.csv", "withdrawn.csv"]
+
+
+def _write_csv(path: Path, names: list[str], rows: list[list[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([names, *rows])
+
+
+REQUIRED_PACKAGES = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "narwhals", "pyarrow", "click")
+OPTIONAL_PACKAGES = {  # what each is for
+    "pandas": "data frames",
+    "polars": "data frames",
+    "matplotlib": "figures and reports",
+    "jinja2": "reports",
+    "blackjax": "sampling",
+    "onnx": "export to ONNX",
+    "PyStemmer": "stemming",
+    "stopwordsiso": "stop words",
+    "cryptography": "signatures",
+    "openpyxl": "Excel workbooks",
+    "duckdb": "DuckDB databases",
+}
+KERNELS = ("exact", "products", "sparse", "tables", "text")
+WORKS = "works"
+
+
+@dataclass(frozen=True)
+class InstallationCheck:
+    """What was found; ``faults`` names what does not work."""
+
+    versions: Mapping[str, str]
+    optional: Mapping[str, str]
+    kernels: Mapping[str, str]
+    machine: Mapping[str, str]
+    checks: Mapping[str, str]
+
+    @property
+    def faults(self) -> list[str]:
+        needed = {**self.kernels, **self.checks}
+        broken = [name for name, found in needed.items() if found != WORKS]
+        return [*(name for name, found in self.versions.items() if found == "missing"), *broken]
+
+    @property
+    def is_well(self) -> bool:
+        return not self.faults
+
+    def as_dict(self) -> dict[str, Mapping[str, str]]:
+        """Everything by its title."""
+        return {
+            "versions": self.versions,
+            "optional packages": self.optional,
+            "compiled kernels": self.kernels,
+            "machine": self.machine,
+            "checks": self.checks,
+        }
+
+
+def check_installation() -> InstallationCheck:
+    """Look at versions and packages, load the kernels, and train, save and load a small model."""
+    from priory import __version__
+    from priory.core.sharding import N_THREADS
+
+    own = {"priory": __version__, "Python": platform.python_version()}
+    return InstallationCheck(
+        own | {name: _find_version(name) for name in REQUIRED_PACKAGES},
+        {name: _describe_optional(name, purpose) for name, purpose in OPTIONAL_PACKAGES.items()},
+        {name: _try_kernel(name) for name in KERNELS},
+        {"system": platform.platform(), "processors": str(os.cpu_count()), "threads used": str(N_THREADS)},
+        {"write, read and predict": _try_model_file()},
+    )
+
+
+def _find_version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _describe_optional(name: str, purpose: str) -> str:
+    found = _find_version(name)
+    return f"not installed ({purpose})" if found == "missing" else f"{found} ({purpose})"
+
+
+def _try_kernel(name: str) -> str:
+    try:
+        import_module(f"priory.core._kernel.{name}")
+    except ImportError as error:
+        return f"does not load ({error})"
+    return WORKS
+
+
+def _try_model_file() -> str:
+    """Whether a model can be trained, written, read and asked."""
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.storage import load, save
+
+    rows, labels = [{"n": float(i), "c": "ab"[i % 2]} for i in range(8)], ["x", "y"] * 4
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "check.priory")
+            save(NaiveBayes(calibrate=False).fit(rows, labels), path)
+            answers = load(path).predict(rows).tolist()
+    except OSError as error:
+        return f"failed ({error})"
+    return WORKS if answers == labels else f"gives wrong answers ({answers})"

@@ -1,0 +1,174 @@
+"""Reports and audits of rows from files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from priory.errors import DataError
+from priory.sources import FileRows
+from priory.sources.byte_streams import peek_first
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions, LabelReader
+from priory.workflows.model_files import (
+    FileOptions,
+    FileTask,
+    count_known_rows,
+    describe_source,
+    get_model_columns,
+    load_classifier,
+    make_task,
+    read_all_labelled_rows,
+)
+from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits
+from priory.workflows.training_results import audit_sample, draw_report_curve
+
+if TYPE_CHECKING:
+    from priory.export.html_report import Report
+    from priory.leakage.findings import Findings
+    from priory.workflows.model_files import ModelOrPath, Paths
+
+
+class ReportResult(NamedTuple):
+    """An HTML report, which ``page.save(path)`` writes, and the number of labelled rows that it is about."""
+
+    page: Report
+    n_rows: int
+
+
+def report(
+    model: ModelOrPath,
+    paths: Paths | FileTask,
+    *,
+    learned: bool = False,
+    peers: bool = False,
+    audit: bool = True,
+    command: str = "",
+    **given: Unpack[FileOptions],
+) -> ReportResult:
+    """Write an HTML report about a model on the rows of files, which have to fit into memory.
+
+    Parameters
+    ----------
+    model : a model file, or a model
+    paths : one path or several, or a FileTask
+    learned : bool
+        Whether the model has learned these rows. Then each row is predicted by a model that has not learned it, and
+        there is a learning curve.
+    peers : bool
+        Whether to compare with scikit-learn's logistic regression and gradient boosting, fitted to the same folds; for
+        rows that the model has ``learned``.
+    audit : bool
+        Whether to look for leakage in the rows.
+    command : str
+        The command that makes the report again, for its last section.
+    **given
+        The target and how the files are read, as for `FileTask`.
+
+    Returns
+    -------
+    ReportResult
+        The page, and the number of rows.
+    """
+    from priory.export.html_report import ReportSubject
+    from priory.export.html_report import report as make_report
+
+    task = make_task(paths, given)
+    trained, rows, callbacks = load_classifier(model, task.key), task.open(), task.callbacks
+    task = task.fill_target(trained)
+    table, labels = read_all_labelled_rows(trained, rows, task)
+    file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
+    subject = ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)
+    scores, compared, curve, findings = None, {}, {}, None
+    if peers:
+        if not learned:
+            raise DataError("peers are fitted to folds of rows that the model has learned; say that it has")
+        from priory.workflows.row_splits import score_peers
+
+        with callbacks.activity("fitting scikit-learn's models to the same folds"):
+            splits = make_splits(labels, JudgingOptions(DEFAULT_FOLDS), SideColumns(()))
+            scores = trained.evaluate(table, labels, folds=splits)
+            compared = score_peers(get_model_columns(trained), table, labels, trained.classes_, splits)
+    if learned and count_known_rows(trained) == len(labels):
+        with callbacks.activity("scoring models of some of the rows"):
+            curve = draw_report_curve(trained, table, labels)
+    if audit:
+        with callbacks.activity("looking for leakage"):
+            findings = audit_sample(table, labels)
+    with callbacks.activity("writing the report"):
+        page = make_report(
+            trained,
+            table,
+            labels,
+            findings,
+            learned=learned,
+            scores=scores,
+            compared=compared,
+            curve=curve,
+            subject=subject,
+        )
+    return ReportResult(page, len(labels))
+
+
+def audit(
+    paths: Paths | FileTask,
+    *,
+    test: Paths = (),
+    groups: str | None = None,
+    time: str | None = None,
+    **given: Unpack[FileOptions],
+) -> Findings:
+    """Look for leakage in files, whose rows have to fit into memory: see `priory.audit`.
+
+    Parameters
+    ----------
+    paths : one path or several, or a FileTask
+        The training rows.
+    test : one path or several, optional
+        The test rows.
+    groups, time : str, optional
+        Columns: the group of a row, such as a person, and the time at which the row was known.
+    **given
+        The target and how the files are read, as for `FileTask`.
+
+    Returns
+    -------
+    Findings
+    """
+    import priory
+
+    task = make_task(paths, given)
+    rows = task.open()
+    label = task.columns.find_target(rows)
+    train_table = _read_whole_table(rows, task.columns)
+    is_quantity = pa.types.is_floating(train_table.schema.field(label).type)
+    test_table = _read_whole_table(replace(task, paths=test).open(), task.columns, is_quantity) if test else None
+    with task.callbacks.activity("looking for leakage"):
+        return priory.audit(train_table, test_table, target=label, groups=groups, time=time)
+
+
+def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity: bool | None = None) -> pa.Table:
+    """Read all rows, with the target as the last column: an audit compares every row with every other.
+
+    A continuous target becomes a column of numbers, which the audit bins. ``is_quantity`` makes the test table follow
+    the training table.
+    """
+    target = column_options.find_target(rows)
+    features = column_options.find_features(rows)
+    first, chunks = peek_first(rows.read_chunks((target, *features)))
+    columns = infer_columns(first, features, column_options, for_audit=True).columns
+    labels, parts, groups = LabelReader(target, replace(column_options, labels_as_text=True)), [], []
+    for chunk in chunks:
+        group, kept = labels.read(chunk)
+        table = columns.read_input_rows(kept)
+        parts.append(pa.table({columns.names[0]: table}) if isinstance(table, list) else table)
+        groups.append(group)
+    if is_quantity is None:
+        is_quantity = labels.looks_numeric and not column_options.labels_as_text
+    values = labels.names.astype(float) if is_quantity and labels.are_numbers else pa.array(labels.names, pa.string())
+    targets = pa.array(values).take(pa.array(np.concatenate(groups)))
+    return pa.concat_tables(parts).append_column(target, targets)
