@@ -30,9 +30,32 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 
 # Ceilings: lines of code (no blanks, comments, docstrings) and modules of each folder. A change that needs more raises
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
-FOLDERS: dict[str, tuple[int, int]] = {}
-MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 36_500, 400, 2_200, 60, 260
-MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 14.0, 16, 30.0, 700
+FOLDERS: dict[str, tuple[int, int]] = {
+    "bayes": (690, 7),
+    "calibration": (2_040, 14),
+    "cli": (1_650, 15),
+    "core": (1_880, 21),
+    "engines": (680, 6),
+    "estimators": (1_650, 14),
+    "evaluation": (950, 10),
+    "export": (790, 7),
+    "families": (2_520, 18),
+    "leakage": (1_800, 18),
+    "learning": (1_470, 9),
+    "model": (2_340, 16),
+    "naive_bayes": (1_150, 9),
+    "plots": (920, 7),
+    "regression": (1_450, 9),
+    "service": (3_820, 28),
+    "sources": (2_470, 14),
+    "storage": (1_420, 9),
+    "tables": (660, 6),
+    "text": (2_160, 11),
+    "top": (300, 4),
+    "workflows": (2_420, 17),
+}
+MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 35_100, 269, 1_650, 10, 195
+MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 12.2, 4, 16.5, 48
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")
 
@@ -192,7 +215,7 @@ def measure_words(package: Path = PACKAGE) -> Figure:
 def measure_entries(package: Path = PACKAGE) -> Figure:
     """Entries that `ls src/priory` shows, without what is generated."""
     entries = sorted(p.name for p in package.iterdir() if p.name != "__pycache__" and p.suffix not in (".c", ".so"))
-    return Figure("entries in the top folder", len(entries), 28, entries)
+    return Figure("entries in the top folder", len(entries), 26, entries)
 
 
 def measure_cycles(modules: Tree) -> Figure:

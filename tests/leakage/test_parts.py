@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from priory.leakage import Finding, Severity
+import priory as pr
+from priory.leakage import Finding, Severity, finders
 from priory.leakage.column_votes import BinnedNaiveBayes, bin_cells
 from priory.leakage.findings import (
     Suspicion,
@@ -94,3 +95,19 @@ def test_tests_are_those_of_scipy():
     _, p = measure_presence_association(counts.T, total)
     pair = np.stack([counts[:, 2], total - counts[:, 2]], axis=1)
     assert p[2] == pytest.approx(chi2_contingency(pair, correction=False).pvalue)
+
+
+FINDER = """
+from priory.leakage.findings import Finding, Severity, Suspicion
+
+
+def find(data):
+    yield Suspicion(None, lambda: Finding(Severity.LOW, "toy", "a toy was found.", "Put it away."))
+"""
+
+
+def test_a_finder_is_one_file_in_the_folder_of_finders(tmp_path, monkeypatch):
+    (tmp_path / "toy_finder.py").write_text(FINDER)
+    monkeypatch.setattr(finders, "__path__", [*finders.__path__, str(tmp_path)])
+    found = pr.audit([{"x": i % 7} for i in range(50)])
+    assert "a toy was found." in [finding.what for finding in found]

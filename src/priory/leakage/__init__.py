@@ -7,41 +7,23 @@ and their suspicions are tested together (see `findings`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
+from pkgutil import iter_modules
 
 from sklearn.base import BaseEstimator
 
+from priory.leakage import finders
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.audited_tables import ColumnLike, TableLike, read_audit_data
-from priory.leakage.finders import (
-    boilerplate,
-    columns,
-    drift,
-    duplicates,
-    identifiers,
-    labels,
-    near_duplicates,
-    preparation,
-    shortcuts,
-    times,
-)
-from priory.leakage.finders import groups as groups_finder
 from priory.leakage.findings import Effect, Finding, Findings, Severity, Suspicion, confirm_suspicions
 
 __all__ = ["Effect", "Finding", "Findings", "Severity", "audit"]
 
-LEAKAGE_FINDERS: tuple[Callable[[AuditData], Iterable[Suspicion]], ...] = (
-    duplicates.find,
-    near_duplicates.find,
-    groups_finder.find,
-    times.find,
-    columns.find,
-    identifiers.find,
-    labels.find,
-    preparation.find,
-    drift.find,
-    shortcuts.find,
-    boilerplate.find,
-)
+
+def list_finders() -> list[Callable[[AuditData], Iterable[Suspicion]]]:
+    """Return the function `find` of every module in `finders`."""
+    modules = sorted(module.name for module in iter_modules(finders.__path__))
+    return [import_module(f"{finders.__name__}.{name}").find for name in modules]
 
 
 def audit(
@@ -77,4 +59,4 @@ def audit(
     (<Severity.HIGH: 3>, ('discharged',), 3)
     """
     data = read_audit_data(train, test, target, groups, time, pipeline)
-    return confirm_suspicions(suspicion for find in LEAKAGE_FINDERS for suspicion in find(data))
+    return confirm_suspicions(suspicion for find in list_finders() for suspicion in find(data))
