@@ -18,7 +18,7 @@ from priory.core.optional_attributes import optional_attribute
 from priory.core.typing import Array, Label
 from priory.errors import NotAvailableError, NotLearnedError, StaleModelError
 from priory.estimators.label_encoding import convert_to_numpy, encode_labels, sort_labels
-from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, raise_not_fitted
+from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, flatten_labels, raise_not_fitted
 from priory.learning import learned as algebra
 from priory.learning.classifier import CountingClassifier
 from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
@@ -178,8 +178,11 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         """Learn from more rows: the result of all calls together is that of one ``fit``."""
         core, rows = self._declare()
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
-        declared = None if classes is None else sort_labels(classes)
-        core.learn_batch(rows, X, encode, weight, declared, strict=self._requires_all_classes)
+        strict = self._requires_all_classes
+        # as in scikit-learn: the first call sorts and deduplicates classes, later calls have to repeat them
+        sort = np.sort if strict and core.state is not None else sort_labels
+        declared = None if classes is None else sort(flatten_labels(classes))
+        core.learn_batch(rows, X, encode, weight, declared, strict=strict)
         return self
 
     def forget(

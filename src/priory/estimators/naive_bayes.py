@@ -289,6 +289,7 @@ class NaiveBayes(CorrectedClassifier):
         return float(self._find_attribute("alpha_"))
 
     @property
+    @optional_attribute
     def categories_(self) -> dict[str, Array]:
         """For each column of labels the labels that have been learned."""
         learned = self._learned()

@@ -176,5 +176,7 @@ class CountingClassifier(LockOwner):
 
 def has_few_rows(X: object) -> bool:
     """Whether a batch is known to be small before it is read."""
-    n_rows = len(X) if isinstance(X, Sized) and not hasattr(X, "nnz") else 0  # a sparse array has no length
-    return 0 < n_rows <= MAX_BUFFERED_ROWS
+    try:
+        return isinstance(X, Sized) and 0 < len(X) <= MAX_BUFFERED_ROWS
+    except TypeError:  # sparse arrays and scalars have no length
+        return False

@@ -246,7 +246,8 @@ def learn_more(
     the batch, and are derived at once if there are none.
     """
     if before is None:
-        if getattr(declared.parameters, "alpha", None) == "loo":
+        alpha = getattr(declared.parameters, "alpha", None)
+        if isinstance(alpha, str) and alpha == "loo":
             raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
         rows, batch = declared.read(X, "fit")
         known = _resolve_first_classes(classes, strict)

@@ -43,11 +43,7 @@ class CountRows(ArrayRows):
     """Rows whose cells are counted."""
 
     def count(self, batch: ArrayBatch, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        p = self.parameters
-        compute_alpha(p, self.n_columns)
-        if not p.force_alpha and np.min(p.alpha) < MIN_ALPHA:
-            raised = f"setting alpha = {MIN_ALPHA:.1e}. Use `force_alpha=True` to keep alpha unchanged."
-            warnings.warn(f"alpha too small will result in numeric errors, {raised}", stacklevel=2)
+        check_alpha(self.parameters, self.n_columns)
         return super().count(batch, classes, group, weight)
 
     def find_fault(self, statistics: ModelStatistics) -> str | None:
@@ -64,6 +60,19 @@ class CountNB(LearnedClassifier):
     def class_log_prior_(self) -> Array:
         """log p(c)."""
         return np.asarray(self._learned().model().log_prior())
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns."""
+        return int(vars(self).get("n_features_in_", 0)) or super().n_features_in_
+
+    @n_features_in_.setter
+    def n_features_in_(self, n_columns: int) -> None:
+        self.__dict__["n_features_in_"] = n_columns  # scikit-learn's tests declare it before they call _check_alpha
+
+    def _check_alpha(self) -> Alpha:
+        """Return the pseudo-counts in use, under the name that scikit-learn's classifiers have for it."""
+        return check_alpha(Parameters(**self.get_params(deep=False)), getattr(self, "n_features_in_", 0))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -83,6 +92,15 @@ def compute_alpha(parameters: Parameters, n_columns: int) -> Alpha:
         least = "All values in alpha must be greater than 0, or 0"
         raise DataError(f"{least}, and at most {MAX_SAMPLE_WEIGHT:g}; alpha is {declared}.")
     return alpha if parameters.force_alpha else np.maximum(alpha, MIN_ALPHA)
+
+
+def check_alpha(parameters: Parameters, n_columns: int) -> Alpha:
+    """Return the pseudo-counts in use; warn if they were raised to a positive number."""
+    alpha = compute_alpha(parameters, n_columns)
+    if not parameters.force_alpha and np.min(parameters.alpha) < MIN_ALPHA:
+        raised = f"setting alpha = {MIN_ALPHA:.1e}. Use `force_alpha=True` to keep alpha unchanged."
+        warnings.warn(f"alpha too small will result in numeric errors, {raised}", stacklevel=3)
+    return alpha
 
 
 def log_shares(smoothed: Array) -> Array:
