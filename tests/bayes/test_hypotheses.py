@@ -13,6 +13,7 @@ from priory.bayes.finite import Hypotheses
 from priory.bayes.probability import bayes_rule
 from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
 from priory.families.bernoulli import Bernoulli
+from priory.families.categorical import Categorical
 from worked_examples import WORKED_EXAMPLES
 
 SHARE = {"h1": 0.0, "h2": 0.25, "h3": 0.5, "h4": 0.75, "h5": 1.0}
@@ -205,6 +206,80 @@ def test_the_continuum_shows_its_belief():
     assert "Beta(8, 4)" in bag._repr_html_()
 
 
+FLAVOURS = ("lime", "cherry", "lemon")  # not sorted
+ALPHAS = st.lists(st.floats(0.1, 10), min_size=3, max_size=3)
+CANDIES = st.lists(st.sampled_from(FLAVOURS), max_size=20)
+
+
+@settings(max_examples=50)
+@given(CANDIES, ALPHAS)
+def test_several_outcomes_learned_in_a_batch_one_by_one_or_apart_give_the_same_belief(candies, alpha):
+    batch, single, half = (Continuum(FLAVOURS, Categorical(alpha)) for _ in range(3))
+    batch.update_many(candies)
+    for candy in candies:
+        single.update(candy)
+    merged = half.update_many(candies[::2]) + half.clone_unfitted().update_many(candies[1::2])
+    for other in (single, merged, single.clone_unfitted().update_many([*candies, "lime"]).forget("lime")):
+        assert other.alpha.tolist() == batch.alpha.tolist()
+        assert other.log_evidence == batch.log_evidence
+        assert repr(other) == repr(batch)
+
+
+@settings(max_examples=50)
+@given(CANDIES, ALPHAS)
+def test_several_outcomes_agree_with_scipy_and_with_the_categorical_family(candies, alpha):
+    bag = Continuum(FLAVOURS, Categorical(alpha)).update_many(candies)
+    counts = np.array([candies.count(flavour) for flavour in FLAVOURS])
+    belief = stats.dirichlet(alpha + counts)
+    assert list(bag.mean().values()) == pytest.approx(belief.mean())
+    assert bag.predict_proba() == bag.mean()
+    assert bag.log_density([0.2, 0.5, 0.3]) == pytest.approx(belief.logpdf([0.2, 0.5, 0.3]))
+    low, high = bag.credible_interval(0.9)
+    for flavour, a in zip(FLAVOURS, alpha + counts, strict=True):
+        marginal = stats.beta(a, sum(alpha) + len(candies) - a)
+        assert (low[flavour], high[flavour]) == pytest.approx(marginal.interval(0.9), abs=1e-12)
+    family = Categorical(alpha, values=FLAVOURS)
+    seen = family.observe(np.array(candies, dtype=str))
+    assert bag.log_evidence == pytest.approx(float(family.log_evidence(seen)))
+    assert bag.bits.total == pytest.approx(bag.evidence_bits)
+    if candies:
+        assert bag.ml() == pytest.approx(dict(zip(FLAVOURS, counts / len(candies), strict=True)))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.sampled_from(["cherry", "lime"]), min_size=1, max_size=20), st.floats(1.1, 5), st.floats(1.1, 5))
+def test_a_dirichlet_prior_of_two_outcomes_is_a_beta_prior(candies, a, b):
+    beta = Continuum(("cherry", "lime"), Bernoulli(a, b)).update_many(candies)
+    both = Continuum(("cherry", "lime"), Categorical([a, b])).update_many(candies)
+    for ask in (Continuum.ml, Continuum.map, Continuum.mean):
+        assert both_shares(ask(beta)) == pytest.approx(ask(both), abs=1e-12)
+    assert beta.predict_proba() == pytest.approx(both.predict_proba())
+    assert beta.alpha.tolist() == both.alpha.tolist()
+    assert beta.log_evidence == pytest.approx(both.log_evidence)
+    assert beta.bits == pytest.approx(both.bits)
+    assert beta.log_density(0.3) == pytest.approx(both.log_density([0.3, 0.7]))
+    for end, ends in zip(beta.credible_interval(), both.credible_interval(), strict=True):
+        assert end == pytest.approx(ends["cherry"])
+
+
+def both_shares(theta):
+    return {"cherry": theta, "lime": 1 - theta}
+
+
+def test_several_outcomes_are_shown_and_drawn():
+    die = Continuum(range(1, 7)).update_many([6] * 50 + [1])
+    assert die.predict() == die.gibbs(0) == 6
+    assert sum(die.draw(0).values()) == pytest.approx(1)
+    rows = {row[0]: row[1:] for row in die.table().rows}
+    assert list(rows) == ["1", "2", "3", "4", "5", "6"]
+    assert rows["6"][:3] == pytest.approx((50 / 51, 50 / 51, 51 / 57))
+    assert rows["2"][3:] == pytest.approx(stats.beta(1, 56).interval(0.95))
+    assert repr(die).startswith(
+        "<Continuum: θ ~ Dirichlet(2, 1, 1, 1, 1, ...) after 51 observations, mean 1 0.03509, 2 "
+    )
+    assert {row[1:3] for row in die.clone_unfitted().table().rows} == {(None, None)}
+
+
 def test_a_thousand_limes_do_not_underflow():
     bags = candy_bags().update_many(["lime"] * 5000 + ["cherry"] * 5000)
     assert sum(bags.posterior.values()) == pytest.approx(1)
@@ -371,12 +446,53 @@ def test_ties_are_warned_of():
         (
             lambda: Continuum(("x", "x")),
             DataError,
-            "outcomes ('x', 'x'): give two different ones, the first with probability θ.",
+            "outcomes ('x', 'x'): give two or more different ones.",
         ),
         (
             lambda: Continuum(("cherry", "lime")).update("lemon"),
             DataError,
-            "observation 0: 'lemon' is neither 'cherry' nor 'lime'.",
+            "observation 0: 'lemon' is none of 'cherry', 'lime'.",
+        ),
+        (
+            lambda: Continuum(("win", "draw", "loss")).update("won"),
+            DataError,
+            "observation 0: 'won' is none of 'win', 'draw', 'loss'.",
+        ),
+        (
+            lambda: Continuum(("win", "draw", "loss"), Bernoulli(1, 1)),
+            DataError,
+            "a Bernoulli prior is for two outcomes, not 3: give Categorical(alpha).",
+        ),
+        (
+            lambda: Continuum((1, "draw", None)),
+            DataError,
+            "outcomes (1, 'draw', None): under a Dirichlet prior, give all strings or all numbers.",
+        ),
+        (
+            lambda: Continuum((1, 2, 3), Categorical(1.0, values=[1, 2])),
+            DataError,
+            "outcomes (1, 2, 3): the values of the prior are [1, 2]; give the same ones, no NaN.",
+        ),
+        (
+            lambda: Continuum((1, 2, 3)).update(1) + Continuum((1, 2, 3), Categorical(2.0)).update(1),
+            DataError,
+            "cannot merge spaces with different hypotheses or priors: declare both in the same way.",
+        ),
+        (
+            lambda: Continuum(("win", "draw", "loss")).update("win").forget("loss"),
+            NotLearnedError,
+            "cannot forget ['loss']: not all of it was observed.",
+        ),
+        (
+            lambda: Continuum((1, 2, 3)).map(),
+            DataError,
+            "there is no single MAP: every θ is equally probable; observe something, or use predict_proba().",
+        ),
+        (
+            lambda: Continuum((1, 2, 3), Categorical(0.5)).map(),
+            DataError,
+            "there is no single MAP: the density is infinite where an outcome has probability 0; "
+            "observe something, or use predict_proba().",
         ),
         (
             lambda: Continuum().ml(),

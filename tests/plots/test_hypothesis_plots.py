@@ -9,7 +9,7 @@ import pytest
 from paths import ROOT
 from priory.bayes.continuum import Continuum
 from priory.bayes.finite import Hypotheses
-from priory.errors import PrioryError
+from priory.errors import DataError, PrioryError
 from priory.families.bernoulli import Bernoulli
 
 pytest.importorskip("matplotlib")
@@ -97,3 +97,12 @@ def test_the_page_shows_them(name):
     page = ROOT / "docs" / "hypotheses.md"
     assert f"figures/{name}.svg" in page.read_text()
     assert (page.parent / "figures" / f"{name}.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("draw", [plots.belief, plots.likelihood_curve, lambda space: plots.belief_curve(space, ["b"])])
+def test_figures_of_one_proportion_refuse_a_dirichlet_prior(draw):
+    with pytest.raises(DataError) as error:
+        draw(Continuum(("a", "b", "c")).update("a"))
+    assert (
+        str(error.value) == "the figure shows one θ with a Beta prior, and the prior is a Dirichlet one: use table()."
+    )

@@ -1,44 +1,58 @@
-"""A continuous space of hypotheses: every proportion θ from 0 to 1, with a Beta prior."""
+"""A continuous space of hypotheses: the probabilities of two or more outcomes, with a Beta or Dirichlet prior."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Self, final
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.bayes.description_length import Bits, to_bits
-from priory.bayes.hypothesis_space import HypothesisSpace, describe_belief, tabulate_belief
+from priory.bayes.hypothesis_space import HypothesisSpace, describe_belief, join_names, tabulate_belief
 from priory.core.display_table import DisplayTable
 from priory.core.logspace import log, x_log_y
 from priory.core.typing import Array, Seed
 from priory.errors import DataError
+from priory.families.base import Family
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
+from priory.families.categorical import Categorical, ValueProbabilities
+from priory.families.value_counts import ValueCounts
+
+# The number θ under a Beta prior, the probability of each outcome under a Dirichlet prior.
+Theta = Any
 
 
 @final
-class Continuum(HypothesisSpace[float]):
-    """A continuum of hypotheses about two outcomes: the first has probability θ, the second ``1 - θ``.
+class Continuum(HypothesisSpace[Theta]):
+    """A continuum of hypotheses about the probabilities θ of two or more outcomes.
+
+    Under a Beta prior there are two outcomes, the first with probability θ and the second with ``1 - θ``, and estimates
+    of θ are numbers. Under a Dirichlet prior, θ holds the probability of each outcome, and estimates are dicts.
 
     Parameters
     ----------
-    outcomes : pair of hashables, default=(1, 0)
-        The two outcomes; the first one has probability θ.
-    prior : Bernoulli, default=Bernoulli(1, 1)
-        The Beta prior of θ, given as a Bernoulli family: ``Bernoulli(a, b)`` means ``θ ~ Beta(a, b)``. The default is
-        uniform.
+    outcomes : sequence of hashables, default=(1, 0)
+        Two or more different outcomes. Under a Dirichlet prior, all strings or all numbers.
+    prior : Bernoulli or Categorical, optional
+        ``Bernoulli(a, b)`` means ``θ ~ Beta(a, b)``, and ``Categorical(alpha)`` means ``θ ~ Dirichlet(alpha)``, with
+        one alpha for all outcomes, or one for each in their order. The default is uniform: ``Bernoulli(1, 1)`` for two
+        outcomes, ``Categorical(1.0)`` for more.
 
     Attributes
     ----------
-    outcomes : tuple of two hashables
+    outcomes : tuple of hashables
         The outcomes as declared.
-    prior : Bernoulli
-        The prior as declared.
-    seen : BernoulliStatistics
+    prior : Bernoulli or Categorical
+        The prior; a Categorical one has the outcomes as its values.
+    seen : BernoulliStatistics or ValueCounts
         The counts of the observed outcomes.
-    posterior : Bernoulli
-        The Beta distribution of θ given the observations.
+    posterior : Bernoulli or Categorical
+        The Beta or Dirichlet distribution of θ given the observations.
+    alpha : array of shape (outcomes,)
+        The parameters of the posterior, in the order of the outcomes.
     evidence, log_evidence : float
         The probability of the observations averaged over the prior, and its logarithm.
     bits : Bits
@@ -61,58 +75,103 @@ class Continuum(HypothesisSpace[float]):
     0.00075758
     >>> bag
     <Continuum: θ = P(cherry) ~ Beta(8, 4) after 10 observations, mean 0.6667, 95 % from 0.3903 to 0.8907>
+
+    Three flavours have a Dirichlet prior, and each estimate is a dict:
+
+    >>> flavours = Continuum(("cherry", "lime", "lemon")).update_many(["cherry"] * 5 + ["lime"] * 3 + ["lemon"])
+    >>> flavours
+    <Continuum: θ ~ Dirichlet(6, 4, 2) after 9 observations, mean cherry 0.5, lime 0.3333, lemon 0.1667>
+    >>> {outcome: round(p, 4) for outcome, p in flavours.map().items()}
+    {'cherry': 0.5556, 'lime': 0.3333, 'lemon': 0.1111}
     """
 
-    seen: BernoulliStatistics
+    prior: Family[Any, Any, Any, Any]
+    seen: BernoulliStatistics | ValueCounts
 
-    def __init__(self, outcomes: tuple[Hashable, Hashable] = (1, 0), prior: Bernoulli | None = None) -> None:
-        if len(set(outcomes)) != 2:
-            raise DataError(f"outcomes {outcomes!r}: give two different ones, the first with probability θ.")
+    def __init__(self, outcomes: Sequence[Hashable] = (1, 0), prior: Bernoulli | Categorical | None = None) -> None:
         self.outcomes = tuple(outcomes)
-        self.prior = Bernoulli(1.0, 1.0) if prior is None else prior
+        if len(set(self.outcomes)) != len(self.outcomes) or len(self.outcomes) < 2:
+            raise DataError(f"outcomes {outcomes!r}: give two or more different ones.")
+        if prior is None:
+            prior = Bernoulli(1.0, 1.0) if len(self.outcomes) == 2 else Categorical(1.0)
+        self.prior = _declare_outcomes(prior, self.outcomes)
         self.seen = self.observe([])
 
-    def observe(self, observations: Sequence[object]) -> BernoulliStatistics:
+    @property
+    def has_beta_prior(self) -> bool:
+        """Whether θ is one number: the family counts 1 and 0, not labels."""
+        return self.prior.column_kind == "number"
+
+    def observe(self, observations: Sequence[object]) -> BernoulliStatistics | ValueCounts:
         for i, observation in enumerate(observations):
             if observation not in self.outcomes:
-                first, second = self.outcomes
-                raise DataError(f"observation {i}: {observation!r} is neither {first!r} nor {second!r}.")
-        successes = sum(observation == self.outcomes[0] for observation in observations)
-        return BernoulliStatistics(np.asarray(float(len(observations))), np.asarray(float(successes)), np.asarray(0.0))
+                raise DataError(f"observation {i}: {observation!r} is none of {join_names(self.outcomes)}.")
+        codes = np.array([self.outcomes.index(observation) for observation in observations], dtype=int)
+        # the values that the family counts: 1 and 0, or the outcomes
+        values = np.array([1.0, 0.0]) if self.has_beta_prior else np.asarray(self.outcomes)
+        return self.prior.observe(values[codes])
 
     def has_same_declaration(self, other: Self) -> bool:
-        return (self.outcomes, self.prior.a, self.prior.b) == (other.outcomes, other.prior.a, other.prior.b)
+        is_alike = (self.outcomes, type(self.prior)) == (other.outcomes, type(other.prior))
+        return is_alike and np.array_equal(self.clone_unfitted().alpha, other.clone_unfitted().alpha)
 
     @property
-    def posterior(self) -> Bernoulli:
-        """The Beta distribution of θ given the observations."""
+    def posterior(self) -> Any:
+        """The Beta or Dirichlet distribution of θ given the observations."""
         return self.prior + self.seen
 
-    def ml(self) -> float:
-        """Return the maximum-likelihood θ: the observed proportion of the first outcome."""
+    @property
+    def alpha(self) -> Array:
+        """The parameters of the posterior, in the order of the outcomes."""
+        belief = self.posterior
+        if self.has_beta_prior:
+            return np.array([belief.a, belief.b], dtype=float)
+        return self._list_shares(ValueProbabilities(belief.values, belief.alpha))
+
+    def _list_shares(self, parameters: Any) -> Array:
+        """Return the probability of each outcome (outcomes,) from the parameters of the family."""
+        if self.has_beta_prior:
+            return np.append(parameters, 1 - parameters)
+        shares = dict(zip(parameters.values.tolist(), np.ravel(parameters.probabilities).tolist(), strict=True))
+        return np.array([shares.get(outcome, 0.0) for outcome in self.outcomes])  # ML omits what was never observed
+
+    def _get_theta(self, parameters: Any) -> Theta:
+        shares = self._list_shares(parameters).tolist()
+        return shares[0] if self.has_beta_prior else dict(zip(self.outcomes, shares, strict=True))
+
+    def ml(self) -> Theta:
+        """Return the maximum-likelihood θ: the observed proportions."""
         if self.seen.n == 0:
             raise DataError("no observations: every θ is equally likely; observe something, or use predict_proba().")
-        return float(self.prior.ml(self.seen))
+        return self._get_theta(self.prior.ml(self.seen))
 
-    def map(self) -> float:
+    def map(self) -> Theta:
         """Return the most probable θ given the observations; raise DataError if there is no unique one."""
         if self.map_fault:
             raise DataError(f"there is no single MAP: {self.map_fault}; observe something, or use predict_proba().")
-        return float(self.posterior.mode())
+        return self._get_theta(self.posterior.mode())
+
+    def mean(self) -> Theta:
+        """Return the posterior mean of θ."""
+        return self._get_theta(self.posterior.mean())
 
     @property
     def map_fault(self) -> str:
         """Why there is no unique MAP value, or "" if there is one."""
-        belief = self.posterior
-        if not np.isnan(belief.mode()):
+        if not np.isnan(self._list_shares(self.posterior.mode())).any():
             return ""
-        is_flat = belief.a == 1 and belief.b == 1
-        return "every θ is equally probable" if is_flat else "the density is infinite at θ = 0 and at θ = 1"
+        if (self.alpha == 1).all():
+            return "every θ is equally probable"
+        places = "at θ = 0 and at θ = 1" if self.has_beta_prior else "where an outcome has probability 0"
+        return f"the density is infinite {places}"
 
-    def credible_interval(self, mass: float = 0.95) -> tuple[float, float]:
-        """Return the central interval in which θ lies with probability ``mass``, given the observations."""
+    def credible_interval(self, mass: float = 0.95) -> tuple[Theta, Theta]:
+        """Return the ends of the central interval in which θ lies with probability ``mass``, given the observations.
+
+        Under a Dirichlet prior there is one interval for each outcome, from the Beta marginal of its probability.
+        """
         low, high = self.posterior.credible_interval(mass)
-        return float(low), float(high)
+        return self._get_theta(low), self._get_theta(high)
 
     def table(self) -> DisplayTable:
         """Return a table of the ML and MAP estimates, the posterior mean, and the central 95 % interval.
@@ -125,6 +184,12 @@ class Continuum(HypothesisSpace[float]):
         mean             0.6667
         2.5 % quantile   0.3903
         97.5 % quantile  0.8907
+        >>> print(Continuum(("win", "draw", "loss")).update_many(["win"] * 4 + ["loss"] * 2).table())
+        θ after 6 observations: Dirichlet(5, 1, 3)
+        outcome      ML     MAP    mean  2.5 % quantile  97.5 % quantile
+        win      0.6667  0.6667  0.5556          0.2449            0.843
+        draw          0       0  0.1111         0.00316           0.3694
+        loss     0.3333  0.3333  0.3333         0.08523           0.6509
         """
         return tabulate_belief(self)
 
@@ -135,15 +200,15 @@ class Continuum(HypothesisSpace[float]):
         return self.table()._repr_html_()
 
     def log_density(self, theta: ArrayLike) -> Array:
-        """Return the log posterior density at θ."""
-        belief, at = self.posterior, np.asarray(theta, dtype=float)
-        # the log density of Beta(a, b); x_log_y(0, -inf) = 0
-        return np.asarray(x_log_y(belief.a - 1, log(at)) + x_log_y(belief.b - 1, log(1 - at)) - belief.log_normaliser())
+        """Return the log posterior density at θ: numbers, or under a Dirichlet prior an array (..., outcomes)."""
+        at = np.asarray(theta, dtype=float)
+        shares = np.stack([at, 1 - at], axis=-1) if self.has_beta_prior else at
+        # the log density of Dirichlet(alpha); x_log_y(0, -inf) = 0
+        return np.asarray(x_log_y(self.alpha - 1, log(shares)).sum(axis=-1) - self.posterior.log_normaliser())
 
     def predict_proba(self, given: object = None) -> dict[Hashable, float]:
         """Return the probability of each outcome: the posterior mean of θ (Laplace's rule under a uniform prior)."""
-        mean = float(self.posterior.mean())
-        return {self.outcomes[0]: mean, self.outcomes[1]: 1 - mean}
+        return dict(zip(self.outcomes, self._list_shares(self.posterior.mean()).tolist(), strict=True))
 
     @property
     def log_evidence(self) -> float:
@@ -152,14 +217,29 @@ class Continuum(HypothesisSpace[float]):
     @property
     def bits(self) -> Bits:
         """The extra bits for not knowing θ, and the bits of the data given the MAP value of θ; -log2 P(D) in all."""
-        successes, failures = self.seen.successes, self.seen.n - self.seen.successes
-        theta = self.posterior.mode()  # NaN without observations under some priors; the data then have 0 bits
-        data = float(to_bits(x_log_y(successes, log(theta)) + x_log_y(failures, log(1 - theta))))
+        # both NaN without observations under some priors; the data then have 0 bits
+        observed, best = (self._list_shares(p) for p in (self.prior.ml(self.seen), self.posterior.mode()))
+        data = float(self.seen.n * to_bits(x_log_y(np.nan_to_num(observed), log(best)).sum()))
         return Bits(self.evidence_bits - data, data)
 
-    def draw(self, random_state: Seed = None) -> float:
+    def draw(self, random_state: Seed = None) -> Theta:
         """Return a θ drawn from the posterior."""
-        return float(self.posterior.draw(np.random.default_rng(random_state), 1)[0])
+        return self._get_theta(self.posterior.draw(np.random.default_rng(random_state), 1))
 
     def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
-        return self.outcomes[0] if self.draw(random_state) > 0.5 else self.outcomes[1]  # likelier under θ
+        shares = self._list_shares(self.posterior.draw(np.random.default_rng(random_state), 1))
+        return self.outcomes[int(np.argmax(shares))]  # the likeliest under the drawn θ
+
+
+def _declare_outcomes(prior: Any, outcomes: tuple[Hashable, ...]) -> Any:
+    """Return the prior for these outcomes; raise DataError if it does not fit them."""
+    if prior.column_kind == "number":
+        if len(outcomes) > 2:
+            raise DataError(f"a Bernoulli prior is for two outcomes, not {len(outcomes)}: give Categorical(alpha).")
+        return prior
+    if not any(all(isinstance(outcome, kind) for outcome in outcomes) for kind in (str, Real)):
+        raise DataError(f"outcomes {outcomes!r}: under a Dirichlet prior, give all strings or all numbers.")
+    declared = replace(prior, values=outcomes) if prior.values is None else prior
+    if set(values := np.asarray(declared.values).tolist()) != set(outcomes):  # a NaN differs from itself
+        raise DataError(f"outcomes {outcomes!r}: the values of the prior are {values!r}; give the same ones, no NaN.")
+    return declared

@@ -150,8 +150,12 @@ def choose_first_tied(tied: Sequence[NameT], noun: str) -> NameT:
 
 def join_names(names: Sequence[Hashable]) -> str:
     """Return the first few names, separated by commas."""
-    more = ", ..." if len(names) > MAX_NAMES_IN_MESSAGE else ""
-    return ", ".join(map(repr, names[:MAX_NAMES_IN_MESSAGE])) + more
+    return _join_first([repr(name) for name in names])
+
+
+def _join_first(texts: Sequence[str]) -> str:
+    more = ", ..." if len(texts) > MAX_NAMES_IN_MESSAGE else ""
+    return ", ".join(texts[:MAX_NAMES_IN_MESSAGE]) + more
 
 
 MAX_HYPOTHESES_SHOWN = 60
@@ -224,30 +228,41 @@ def describe_space(space: Hypotheses[Any]) -> str:
 def tabulate_belief(space: Continuum) -> DisplayTable:
     """Tabulate the ML and MAP estimates of θ, its mean and central 95 % interval; undefined values are empty."""
     low, high = space.credible_interval()
-    rows = (
-        ("ML", space.ml() if space.seen.n > 0 else None),
-        ("MAP", None if space.map_fault else space.map()),
-        ("mean", float(space.posterior.mean())),
-        ("2.5 % quantile", low),
-        ("97.5 % quantile", high),
-    )
-    title = f"θ = P({format_cell(space.outcomes[0])}) after {_count(space.seen.n, 'observation')}: {_name_beta(space)}"
+    estimates = {
+        "ML": space.ml() if space.seen.n > 0 else None,
+        "MAP": None if space.map_fault else space.map(),
+        "mean": space.mean(),
+        "2.5 % quantile": low,
+        "97.5 % quantile": high,
+    }
+    title = f"{_name_theta(space)} after {_count(space.seen.n, 'observation')}: {_name_posterior(space)}"
     note = f"there is no single MAP: {space.map_fault}" if space.map_fault else ""
-    return DisplayTable(title, ("estimate", "θ"), rows, note)
+    if space.has_beta_prior:
+        return DisplayTable(title, ("estimate", "θ"), tuple(estimates.items()), note)
+    rows: list[tuple[object, ...]] = [
+        (format_cell(outcome), *(theta and theta[outcome] for theta in estimates.values()))
+        for outcome in space.outcomes
+    ]
+    return DisplayTable(title, ("outcome", *estimates), tuple(_shorten(rows)), note)
 
 
 def describe_belief(space: Continuum) -> str:
     """Describe the posterior in one line."""
-    low, high = space.credible_interval()
-    return (
-        f"<Continuum: θ = P({format_cell(space.outcomes[0])}) ~ {_name_beta(space)} after "
-        f"{_count(space.seen.n, 'observation')}, mean {float(space.posterior.mean()):.4g}, "
-        f"95 % from {low:.4g} to {high:.4g}>"
-    )
+    if space.has_beta_prior:
+        low, high = space.credible_interval()
+        mean = f"{space.mean():.4g}, 95 % from {low:.4g} to {high:.4g}"
+    else:
+        mean = _join_first([f"{format_cell(outcome)} {p:.4g}" for outcome, p in space.mean().items()])
+    seen = _count(space.seen.n, "observation")
+    return f"<Continuum: {_name_theta(space)} ~ {_name_posterior(space)} after {seen}, mean {mean}>"
 
 
-def _name_beta(space: Continuum) -> str:
-    return f"Beta({float(space.posterior.a):g}, {float(space.posterior.b):g})"
+def _name_theta(space: Continuum) -> str:
+    return f"θ = P({format_cell(space.outcomes[0])})" if space.has_beta_prior else "θ"
+
+
+def _name_posterior(space: Continuum) -> str:
+    return f"{'Beta' if space.has_beta_prior else 'Dirichlet'}({_join_first([f'{a:g}' for a in space.alpha])})"
 
 
 def _join_tied(names: Sequence[Hashable]) -> str:

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from priory.bayes import Continuum
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.families import Bernoulli
 from priory.families.base import ArrayFamily
 from priory.model.probability_tables import count_parameters
 from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes
+from priory.plots.hypothesis_plots import require_beta_prior
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,9 +68,10 @@ def likelihood_curve(space: Continuum) -> Figure:
     >>> from priory import Continuum
     >>> figure = likelihood_curve(Continuum(("cherry", "lime")).update_many(["cherry"] * 7 + ["lime"] * 3))
     """
+    require_beta_prior(space)
     best = space.ml()
     theta = np.linspace(0.0005, 0.9995, CURVE_POINTS)  # log θ is infinite at 0 and 1
-    first, second = (float(n) for n in _count_outcomes(space))
+    first, second = space.alpha - space.clone_unfitted().alpha  # the counts of the outcomes
     log_likelihood = first * np.log(theta) + second * np.log1p(-theta)
     figure, axes = create_axes("θ", f"P(D | θ) of {first:g} {space.outcomes[0]}, {second:g} {space.outcomes[1]}")
     axes.plot(theta, np.exp(log_likelihood), color=BLUE)
@@ -79,11 +80,6 @@ def likelihood_curve(space: Continuum) -> Figure:
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
     return figure
-
-
-def _count_outcomes(space: Continuum) -> tuple[float, float]:
-    tally = Bernoulli(0.0, 0.0).posterior(space.seen)
-    return float(tally.a), float(tally.b)
 
 
 def _spread_values(values: Array) -> Array:

@@ -128,11 +128,18 @@ def next_outcome_curve(space: HypothesisSpace[Any], observations: Sequence[objec
     return figure
 
 
+def require_beta_prior(space: Continuum) -> None:
+    """Raise DataError under a Dirichlet prior."""
+    if not space.has_beta_prior:
+        raise DataError("the figure shows one θ with a Beta prior, and the prior is a Dirichlet one: use table().")
+
+
 def belief(space: Continuum) -> Figure:
     """Plot prior, likelihood and posterior of θ, with the ML, MAP and mean values marked.
 
     The likelihood is scaled to the height of the posterior: it is no density of θ, and only its shape matters.
     """
+    require_beta_prior(space)
     figure, axes = create_axes("θ", "density")
     theta = np.linspace(0.001, 0.999, 999)
     prior, posterior = (state.log_density(theta) for state in (space.clone_unfitted(), space))
@@ -142,7 +149,7 @@ def belief(space: Continuum) -> Figure:
         scaled = np.exp(likelihood - likelihood.max() + posterior.max())
         axes.plot(theta, scaled, ":", color=CLASS_COLOURS[4], label="likelihood (scaled)")
     axes.plot(theta, np.exp(posterior), color=BLUE, label="posterior")
-    marks = {"mean": (float(space.posterior.mean()), ":")}
+    marks = {"mean": (space.mean(), ":")}
     if not space.map_fault:
         marks = {"MAP": (space.map(), "--")} | marks
     if space.seen.n > 0:
@@ -162,6 +169,7 @@ def belief_curve(space: Continuum, observations: Sequence[object], mass: float =
 
     The mode is omitted where it is not unique.
     """
+    require_beta_prior(space)
     beliefs = [state.posterior for state in _replay_observations(space, observations)]
     mean, mode = np.array([(b.mean(), b.mode()) for b in beliefs], dtype=float).T
     low, high = np.array([b.credible_interval(mass) for b in beliefs], dtype=float).T
