@@ -31,7 +31,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # Ceilings: lines of code (no blanks, comments, docstrings) and modules of each folder. A change that needs more raises
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
-    "bayes": (690, 7),
+    "bayes": (740, 7),
     "calibration": (2_040, 14),
     "cli": (1_650, 15),
     "core": (1_880, 21),
