@@ -113,14 +113,20 @@ def select_features(rows: Any, names: Sequence[str], takes_arrow: bool, zones: M
     if not isinstance(rows, pa.Table):
         return rows[list(names)]
     features = rows.select(list(names))
-    return _take_local_times(features, zones) if takes_arrow else features.to_pandas()
+    return _convert_zones(features, zones) if takes_arrow else features.to_pandas()
 
 
-def _take_local_times(rows: pa.Table, zones: Mapping[str, str]) -> pa.Table:
-    """Moments of an Arrow table, which all have the time zone of a Spark session, for a model that knows no zones."""
+def _convert_zones(rows: pa.Table, zones: Mapping[str, str]) -> pa.Table:
+    """Convert moments of an Arrow table to the time zones learned, "" for none.
+
+    Spark stores instants and gives all of them the time zone of its session, not of the rows that were learned.
+    """
     for place, field in enumerate(rows.schema):
-        if zones.get(field.name) == "" and pa.types.is_timestamp(field.type) and field.type.tz:
-            rows = rows.set_column(place, field.name, pc.local_timestamp(rows.column(place)))
+        zone = zones.get(field.name)
+        if zone is not None and pa.types.is_timestamp(field.type) and field.type.tz:
+            moments = rows.column(place)
+            local = moments.cast(pa.timestamp(field.type.unit, zone)) if zone else pc.local_timestamp(moments)
+            rows = rows.set_column(place, field.name, local)
     return rows
 
 
