@@ -476,4 +476,4 @@ def find_classifier_fault(model: LearnedClassifier) -> str | None:
     learned.model().log_prior()  # raises if the declared probabilities do not match the classes
     if fault := learned.rows.find_fault(learned.statistics):
         return fault
-    return None if learned.has_fitting_corrections() else "the corrections are those of another model"
+    return None if learned.has_fitting_corrections() else "the corrections belong to another model"

@@ -360,7 +360,7 @@ class TableRows(RowKind[Table]):
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
             and (statistics.sample is None or schema.can_keep(statistics.sample.blocks))
         )
-        return None if fits else "the records are not those of the columns"
+        return None if fits else "the records do not match the columns"
 
     # -- the sample that corrections are derived from ------------------------------------------------------------
 

@@ -350,7 +350,7 @@ class ArrayRows(RowKind[ArrayBatch]):
     def find_fault(self, statistics: ModelStatistics) -> str | None:
         parts = statistics.parts
         if list_record_types(parts) != self.records or any(count_columns(part) != self.n_columns for part in parts):
-            return "the records are not those of the columns"
+            return "the records do not match the columns"
         return None
 
 

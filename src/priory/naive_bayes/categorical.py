@@ -96,7 +96,7 @@ class CategoricalRows(CountRows):
         if not all(isinstance(p, ValueCounts) and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts):
             return "a category is not a whole number"
         if len(parts) != self.n_columns:
-            return "the records are not those of the columns"
+            return "the records do not match the columns"
         model = CategoricalModel(self, statistics)
         cells = len(statistics.n) * float(model.count_categories().astype(float).sum())
         if cells > FREE_CATEGORY_CELLS + MAX_CELLS_PER_COUNT * sum(p.counts.size for p in parts):
