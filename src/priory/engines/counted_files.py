@@ -1,4 +1,4 @@
-"""Files counted on a cluster, a task for each: the model is that of one process, and so is all that is said about it.
+"""Count files on a cluster, one task for each; the model and its reports are the same as in one process.
 
     with open_dask(scheduler="127.0.0.1:8786") as count:
         result = priory.workflows.train("s3://bucket/mail/*.parquet", target="label", count=count)
@@ -36,6 +36,7 @@ def open_dask(scheduler: str | None = None) -> Iterator[RowCounter]:
     def number_files(count: int) -> DaskRows:
         return DaskRows(dd.from_pandas(pd.DataFrame({"id": range(count)}), npartitions=count))
 
+    # a Client makes its cluster the default scheduler; without one Dask uses threads
     with Client(scheduler) if scheduler else nullcontext():
         yield partial(count_files, number_files)
 
@@ -60,6 +61,7 @@ def count_files(
     number_files: Callable[[int], PartitionedRows], plan: TrainingPlan, rows: FileRows, chunks: Iterator[RowChunk]
 ) -> CountedRows:
     """Learn all files; ``number_files`` makes as many rows as there are files, each in a partition of its own."""
+    # the task of each partition opens the file of its number; chunks of this process are not used
     names = plan.find_source_columns(rows)
     counted = number_files(len(rows.openers)).reduce((plan, rows.openers, names), count_numbered_files, add_parts)
     if counted is None:
@@ -68,11 +70,12 @@ def count_files(
 
 
 def count_numbered_files(context: tuple[TrainingPlan, Any, tuple[str, ...]], numbers: Any) -> CountedRows | None:
-    """What is learned from the files of some numbers; None without any."""
+    """Count the files with these numbers; None if there are none."""
     plan, openers, names = context
     return add_parts(_count_file(plan, openers, names, number) for number in numbers["id"].to_numpy().tolist())
 
 
 def _count_file(plan: TrainingPlan, openers: Any, names: tuple[str, ...], number: int) -> CountedRows:
+    # the number seeds the draw of example rows, so that it does not depend on the tasks
     rows = FileRows([openers[number]])
     return count_rows(plan, rows, read_ahead(rows.read_chunks(names)), number)

@@ -1,9 +1,9 @@
-"""Learning from Dask data frames and bags, on whatever scheduler or cluster Dask uses.
+"""Learning from Dask data frames and bags, on the scheduler or cluster that Dask is configured to use.
 
     frame = dask.dataframe.read_parquet("s3://bucket/mail/*.parquet")
     model = priory.engines.dask.fit(NaiveBayes(), frame, target="label")
 
-Whoever has a Dask data frame has Dask and pandas: they are imported when they are used.
+Dask and pandas are imported inside functions: a caller with a Dask data frame has both.
 """
 
 from __future__ import annotations
@@ -73,8 +73,10 @@ class DaskRows(PartitionedRows):
     ) -> PartT | None:
         import dask
 
+        # one task holds the context, which is sent to each worker once
         shared = dask.delayed(context, pure=True)
         records = [dask.delayed(count)(shared, part) for part in self.frame.to_delayed()]
+        # a tree of sums: every task adds FAN_IN records
         while len(records) > 1:
             records = [dask.delayed(add)(records[at : at + FAN_IN]) for at in range(0, len(records), FAN_IN)]
         total: PartT | None = records[0].compute()
@@ -82,7 +84,7 @@ class DaskRows(PartitionedRows):
 
 
 def fit(model: ModelT, frame: Any, target: str | None = None, sample_weight: str | None = None) -> ModelT:
-    """Learn from all rows of a Dask data frame or bag; the model is the one that ``model.fit`` makes of all rows.
+    """Learn from all rows of a Dask data frame or bag; the model equals ``model.fit`` with all rows.
 
     Parameters
     ----------
@@ -105,13 +107,13 @@ def fit(model: ModelT, frame: Any, target: str | None = None, sample_weight: str
 
 
 def forget(model: ModelT, frame: Any, target: str | None = None, sample_weight: str | None = None) -> ModelT:
-    """Unlearn all rows of a Dask data frame or bag: the model is as if it had never seen them."""
+    """Forget all rows of a Dask data frame or bag, as if they had never been learned."""
     rows, target = _read_rows(frame, target)
     return forget_partitions(model, rows, target, sample_weight)
 
 
 def evaluate(model: object, frame: Any, target: str | None = None) -> Scores:
-    """The scores of rows that the model has learned, each judged by a model that has not seen it.
+    """Score learned rows, each by a model that has not seen it.
 
     At most 5,000 distinct rows are judged, or 100,000 by a model without corrections; they are a fair sample that does
     not depend on the partitions.
@@ -121,24 +123,25 @@ def evaluate(model: object, frame: Any, target: str | None = None) -> Scores:
 
 
 def predict(model: object, frame: Any, name: str = "prediction") -> Any:
-    """The data frame with one more column, the model's answers; nothing is computed yet."""
+    """Add a column of predicted labels, lazily."""
     return _add_answers(Answers.of(model, DaskRows(frame), "predict", name), frame)
 
 
 def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
-    """The data frame with one more column for the probability of each class; nothing is computed yet."""
+    """Add a column for the probability of each class, lazily."""
     return _add_answers(Answers.of(model, DaskRows(frame), "predict_proba", name), frame)
 
 
 def _add_answers(answers: Answers, frame: Any) -> Any:
     import dask
 
+    # an empty frame with the columns and types of the result
     meta = append_pandas_answers(frame._meta, answers)
     return frame.map_partitions(append_pandas_answers, dask.delayed(answers, pure=True), meta=meta)
 
 
 def append_pandas_answers(rows: pd.DataFrame, answers: Answers) -> pd.DataFrame:
-    """Some rows with their answers."""
+    """Add the answers to a partition."""
     import pandas as pd
 
     return rows.assign(**{name: pd.Series(column, rows.index) for name, column in answers.compute(rows).items()})
@@ -163,13 +166,16 @@ def audit(train: Any, test: Any = None, target: str | None = None, groups: str |
     if test is not None:
         sides.append(_hash_frame(test, columns.without_absent(list(map(str, test.columns))), False))
     rows = dd.concat(sides)
+    # one line for each distinct row and label, with its count on both sides
     pairs = rows.groupby(["row", "label"])[["train", "test"]].sum(split_out=rows.npartitions).reset_index()
     pairs = pairs.assign(largest=pairs["train"], labels=(pairs["train"] > 0).astype("int64"))
     summed = {"train": "sum", "test": "sum", "labels": "sum", "largest": "max"}
+    # one line for each distinct row: counts, number of labels, count of the commonest label
     kinds = pairs.groupby("row").agg(summed, split_out=rows.npartitions)
     copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
     if groups is None or test is None:
         return make_findings(copies, None, columns)
+    # a hash of 0 marks a missing group
     members = rows[rows["group"] != 0].groupby("group")[["train", "test"]].sum(split_out=rows.npartitions)
     return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
 
@@ -180,14 +186,14 @@ def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
 
 
 def make_hash_frame(rows: pd.DataFrame, columns: AuditedColumns, is_train: bool) -> pd.DataFrame:
-    """The hashes of some rows."""
+    """Hash the rows of a partition."""
     import pandas as pd
 
     return pd.DataFrame(columns.hash_rows(rows, is_train))
 
 
 def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> list[int]:
-    """The totals of all partitions, in the order of their fields."""
+    """Sum the totals of all partitions, in the order of the fields of ``totals``."""
     import pandas as pd
 
     meta = pd.DataFrame({field.name: pd.Series(dtype="int64") for field in fields(totals)})
@@ -196,20 +202,21 @@ def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> l
 
 
 def sum_partition(counted: pd.DataFrame, totals: type[CopyCounts] | type[GroupCounts]) -> pd.DataFrame:
-    """The totals of some distinct rows or groups, as a table of one row."""
+    """Sum the distinct rows or groups of a partition into a table of one row."""
     import pandas as pd
 
     return pd.DataFrame([asdict(totals.of({name: counted[name].to_numpy() for name in counted.columns}))])
 
 
 def _read_rows(frame: Any, target: str | None) -> tuple[DaskRows, str]:
-    """The rows of a data frame or bag, and the name of their target."""
+    """Return the rows of a data frame or bag, and the name of the target."""
     import pandas as pd
 
     if not hasattr(frame, "to_dataframe"):
         if target is None:
             raise DataError("which column is to be predicted? Give target=, the name of a column.")
         return DaskRows(frame), target
+    # a bag has no schema: its first element stands for all
     [first] = frame.take(1, npartitions=-1)
     if isinstance(first, dict):
         if target is None:

@@ -1,6 +1,6 @@
-"""What every engine does with partitioned rows: count each partition where it is, and add up the records.
+"""The part common to all engines: count each partition where it is stored, and add up the statistics.
 
-An engine says how a tree of tasks is run (`PartitionedRows`); everything else is here, once.
+An engine implements `PartitionedRows`, which runs a tree of tasks.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ ModelT = TypeVar("ModelT", bound=Countable)
 
 
 class PartitionedRows(ABC):
-    """A table whose rows lie in partitions: pandas data frames or Arrow tables."""
+    """A table in partitions, each a pandas data frame or an Arrow table."""
 
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The columns."""
+        """The names of the columns."""
 
     @property
     @abstractmethod
     def strings(self) -> tuple[str, ...]:
-        """The columns that are not of numbers, as far as their types say."""
+        """The columns whose type is not numeric."""
 
     @property
     @abstractmethod
     def dates(self) -> tuple[str, ...]:
-        """The columns of dates, as far as their types say."""
+        """The columns whose type is a date or a time stamp."""
 
     @abstractmethod
     def select_columns(self, names: Sequence[str]) -> PartitionedRows:
-        """The same rows with some of the columns."""
+        """Select columns."""
 
     def reduce(
         self,
@@ -68,7 +68,7 @@ class PartitionedRows(ABC):
         count: Callable[[ContextT, Any], PartT | None],
         add: Callable[[Iterable[PartT | None]], PartT | None],
     ) -> PartT | None:
-        """The sum of the records that ``count(context, rows)`` makes of each partition, by a tree of ``add``."""
+        """Sum ``count(context, rows)`` over all partitions by a tree of ``add``."""
         return self._run_tree(context, partial(count_on_one_core, count), add)
 
     @abstractmethod
@@ -78,18 +78,18 @@ class PartitionedRows(ABC):
         count: Callable[[ContextT, Any], PartT | None],
         add: Callable[[Iterable[PartT | None]], PartT | None],
     ) -> PartT | None:
-        """`reduce`, as the engine does it."""
+        """Run `reduce` on the engine."""
 
 
 def count_on_one_core(count: Callable[[ContextT, Any], PartT | None], context: ContextT, rows: Any) -> PartT | None:
-    """A task of an engine: its other cores have tasks of their own."""
+    """Run a task on one core, because the engine has tasks for the others."""
     with use_one_thread():
         return count(context, rows)
 
 
 @dataclass(frozen=True)
 class RowColumns:
-    """Which columns are learned from, and which hold the target and the weight."""
+    """The columns of the features, the target and the weight."""
 
     features: tuple[str, ...]
     target: str
@@ -103,29 +103,36 @@ class RowColumns:
         return cls(tuple(name for name in rows.names if name not in (target, weight)), target, weight)
 
     def split(self, rows: Any, takes_arrow: bool, zones: Mapping[str, str]) -> tuple[Any, Any, Array | None]:
-        """Features, target and weight of some rows."""
+        """Split a partition into features, target and weight."""
         weight = None if self.weight is None else np.asarray(rows[self.weight], dtype=float)
         return select_features(rows, self.features, takes_arrow, zones), _read_target(rows, self.target), weight
 
 
 def select_features(rows: Any, names: Sequence[str], takes_arrow: bool, zones: Mapping[str, str]) -> Any:
-    """The columns that a model learns from or answers to, as it takes them: Arrow goes to Priory's own readers only."""
+    """Select the features; Arrow tables become pandas unless the model reads Arrow."""
     if not isinstance(rows, pa.Table):
         return rows[list(names)]
     features = rows.select(list(names))
-    return _take_local_times(features, zones) if takes_arrow else features.to_pandas()
+    return _convert_zones(features, zones) if takes_arrow else features.to_pandas()
 
 
-def _take_local_times(rows: pa.Table, zones: Mapping[str, str]) -> pa.Table:
-    """Moments of an Arrow table, which all have the time zone of a Spark session, for a model that knows no zones."""
+def _convert_zones(rows: pa.Table, zones: Mapping[str, str]) -> pa.Table:
+    """Convert moments of an Arrow table to the time zones learned, "" for none.
+
+    Spark stores instants and gives all of them the time zone of its session, not of the rows that were learned.
+    """
     for place, field in enumerate(rows.schema):
-        if zones.get(field.name) == "" and pa.types.is_timestamp(field.type) and field.type.tz:
-            rows = rows.set_column(place, field.name, pc.local_timestamp(rows.column(place)))
+        zone = zones.get(field.name)
+        if zone is not None and pa.types.is_timestamp(field.type) and field.type.tz:
+            moments = rows.column(place)
+            local = moments.cast(pa.timestamp(field.type.unit, zone)) if zone else pc.local_timestamp(moments)
+            rows = rows.set_column(place, field.name, local)
     return rows
 
 
 def _read_target(rows: Any, name: str) -> Any:
     column = rows[name]
+    # strings and columns with nulls are left to the label reader, which names a row without a label
     is_plain_arrow = (
         isinstance(column, pa.ChunkedArray) and not column.null_count and not pa.types.is_string(column.type)
     )
@@ -136,15 +143,16 @@ def _read_target(rows: Any, name: str) -> Any:
 
 
 def fit_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_weight: str | None) -> ModelT:
-    """Learn from all rows, forgetting whatever was learned before; the model is that of ``fit`` with all rows."""
+    """Fit a model to all rows; it equals ``fit`` with all rows in one process."""
     check_countable(model)
+    # kinds of columns are fixed before counting, so that every partition is read alike
     columns, counter = RowColumns.of(rows, target, sample_weight), model.counter()
     counter = counter.with_profiles(columns.features, _profile_open_columns(counter, rows, columns))
     return model.adopt(rows.reduce((counter, columns, _takes_arrow(model)), learn_partition, add_parts))
 
 
 def forget_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_weight: str | None) -> ModelT:
-    """Unlearn all rows, as if they had never been learned."""
+    """Forget all rows, as if they had never been learned."""
     check_countable(model)
     check_is_fitted(model)
     if getattr(model, "clock_", 1.0) != 1.0:  # parts do not know when their rows were learned
@@ -155,7 +163,7 @@ def forget_partitions(model: ModelT, rows: PartitionedRows, target: str, sample_
 
 
 def learn_partition(context: tuple[Counter, RowColumns, bool], rows: Any) -> Any:
-    """What some rows teach; None if there are none."""
+    """Count a partition; None if it is empty."""
     counter, columns, takes_arrow = context
     return counter.count(*columns.split(rows, takes_arrow, counter.find_zones())) if len(rows) else None
 
@@ -165,7 +173,8 @@ def _takes_arrow(model: object) -> bool:
 
 
 def _profile_open_columns(counter: Counter, rows: PartitionedRows, columns: RowColumns) -> Profiles:
-    """A first pass over the columns whose schema no single partition can decide."""
+    """Profile, in a first pass, the columns whose kinds depend on all rows."""
+    # types of the frame settle numbers; strings may be labels or texts, dates with or without hours
     strings, dates = ([name for name in columns.features if name in some] for some in (rows.strings, rows.dates))
     names = counter.find_open_columns(columns.features, strings, dates)
     if not names:
@@ -174,7 +183,7 @@ def _profile_open_columns(counter: Counter, rows: PartitionedRows, columns: RowC
 
 
 def profile_rows(_: None, rows: Any) -> Profiles | None:
-    """The profiles of all columns; None if there are no rows."""
+    """Profile the columns of a partition; None if it is empty."""
     return profile_columns(read_table(rows)) if len(rows) else None
 
 
@@ -182,14 +191,15 @@ def sum_profiles(profiles: Iterable[Profiles | None]) -> Profiles | None:
     return add_parts(profiles, add_profiles)
 
 
-# -- judging -----------------------------------------------------------------------------------------------------------
+# -- scoring -----------------------------------------------------------------------------------------------------------
 
 
 def evaluate_partitions(model: object, rows: PartitionedRows, target: str) -> Scores:
-    """The scores of a fair sample of learned rows, each judged by ``total - own``."""
+    """Score a uniform sample of learned rows, each by a model without it."""
     if not isinstance(model, CorrectedClassifier):
         raise KindError(f"a {type(model).__name__} has no scores of rows left out; use NaiveBayes or TextClassifier.")
     check_is_fitted(model)
+    # sampling is by hash of the row: samples of partitions add up to the sample of all rows
     learned = model.learned_
     sample = rows.reduce((learned, RowColumns.of(rows, target)), sample_partition, add_parts)
     if sample is None:
@@ -198,7 +208,7 @@ def evaluate_partitions(model: object, rows: PartitionedRows, target: str) -> Sc
 
 
 def sample_partition(context: tuple[Learned, RowColumns], rows: Any) -> RowSample | None:
-    """A fair sample of some learned rows; None if there are none."""
+    """Sample a partition of learned rows; None if it is empty."""
     learned, columns = context
     if not len(rows):
         return None
@@ -211,7 +221,7 @@ def sample_partition(context: tuple[Learned, RowColumns], rows: Any) -> RowSampl
 
 @dataclass(frozen=True)
 class Answers:
-    """The columns that predictions add to a table: one, or one for each class."""
+    """Computes the columns that predictions add to a table: one, or one for each class."""
 
     model: Any
     features: tuple[str, ...]
@@ -230,7 +240,7 @@ class Answers:
         return cls(whole, features, names, method)
 
     def compute(self, rows: Any) -> dict[str, Array]:
-        """The answers to some rows, by the names of their columns."""
+        """Map the name of each added column to its cells (rows,)."""
         if not len(rows):
             return {name: np.zeros(0, dtype=self.find_type()) for name in self.names}
         with use_one_thread():
@@ -241,23 +251,25 @@ class Answers:
                     )
                 )
             )
+        # (rows, added columns)
         columns = answers[:, None] if answers.ndim == 1 else answers
         return dict(zip(self.names, columns.T, strict=True))
 
     def find_type(self) -> np.dtype[Any]:
-        """The type of the answers: object for strings."""
+        """The dtype of the answers: object for strings."""
         if self.method == "predict" and hasattr(self.model, "classes_"):
             return np.asarray(self.model.classes_).dtype
         return np.dtype(float)
 
 
 def _find_features(model: Any, rows: PartitionedRows) -> tuple[str, ...]:
-    """The columns that a model has learned; a model of texts answers to the only column, or to the one called text."""
+    """Find the columns that a model has learned; a text model uses the only column, or the one called "text"."""
     names = getattr(model, "feature_names_in_", None)
     if names is None and isinstance(model, TextClassifier):
         names = rows.names if len(rows.names) == 1 else [name for name in rows.names if name == "text"]
         if not names:
             raise DataError("which column is the text? Select it: frame[[name]], or call it 'text'.")
+    # "when (weekday)" of the model comes from column "when" of the frame
     known = map(str, rows.names if names is None else names)
     found = tuple(dict.fromkeys(find_source_column(name, rows.names) for name in known))
     absent = [name for name in found if name not in rows.names]

@@ -1,7 +1,7 @@
-"""The audit of partitioned rows: exact copies, copies with other labels, and groups on both sides of a split.
+"""Audit partitioned rows for exact copies, conflicting labels, and groups on both sides of a split.
 
-Every row becomes a hash of its cells where it is, the engine counts equal hashes with its own ``groupby``, and only
-totals come to the driver.
+Workers hash the cells of each row, the engine counts equal hashes with its own ``groupby``, and only totals reach the
+driver.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ HASH_COLUMNS = ("row", "label", "group", "train", "test")
 
 @dataclass(frozen=True)
 class AuditedColumns:
-    """Which columns make a row what it is, and which hold its label and its group."""
+    """The columns compared between rows, and the columns of the label and the group."""
 
     features: tuple[str, ...]
     target: str | None
     groups: str | None
 
     def without_absent(self, names: Sequence[str]) -> AuditedColumns:
-        """The same features, and the label and the group as far as another table has them."""
+        """A copy for a table that may lack the label or the group."""
         return replace(
             self,
             target=self.target if self.target in names else None,
@@ -42,13 +42,14 @@ class AuditedColumns:
         )
 
     def hash_rows(self, rows: Any, is_train: bool) -> dict[str, Array]:
-        """The hashes of each row, its label and its group, and which side of the split it is on."""
+        """Hash each row, its label and its group; ``train`` and ``test`` are 0 or 1. All arrays are (rows,)."""
         n_rows = len(rows)
         side = {"train": np.full(n_rows, int(is_train)), "test": np.full(n_rows, int(not is_train))}
         if not n_rows:
             return {name: np.zeros(0, dtype=np.int64) for name in HASH_COLUMNS}
         table = read_table(rows[list(self.features)] if hasattr(rows, "iloc") else rows.select(list(self.features)))
         return {
+            # Spark has no unsigned integers: the same bits, signed
             "row": _hash_cells(table).view(np.int64),
             "label": _hash_column(rows, self.target, n_rows),
             "group": _hash_column(rows, self.groups, n_rows),
@@ -57,22 +58,24 @@ class AuditedColumns:
 
 
 def _hash_cells(table: Table) -> Array:
-    """(rows,): a hash of the cells of each row; strings are compared whole, texts included."""
+    """(rows,): hash of the cells of each row; a string is hashed whole, even a text."""
     kinds = table.column_kinds()
     filled = [(place, name) for place, name in enumerate(table.names) if kinds[name] != "empty"]
     cells: list[Cells] = [
         NumberCells(table.numbers([place])) if kinds[name] == "number" else LabelCells(table.labels([place]))
         for place, name in filled
     ]
+    # the label is hashed separately, so all rows get one class here
     no_class = np.array([""], dtype=object), np.zeros(table.rows, dtype=np.int64)
     return hash_labelled_rows([(name,) for _, name in filled], cells, *no_class)
 
 
 def _hash_column(rows: Any, name: str | None, n_rows: int) -> Array:
-    """(rows,): a hash of each cell of a column; zero where it is missing, or where there is no such column."""
+    """(rows,): hash of each cell of a column; 0 where it is missing, or without such a column."""
     if name is None:
         return np.zeros(n_rows, dtype=np.int64)
     cells = rows[name].to_pylist() if hasattr(rows[name], "to_pylist") else rows[name].tolist()
+    # hash each distinct value once; value != value holds for NaN
     known = {value: 0 if value is None or value != value else hash_value(value) for value in set(cells)}
     return np.array([known[value] for value in cells], dtype=np.uint64).view(np.int64)
 
@@ -93,8 +96,9 @@ class CopyCounts:
 
     @classmethod
     def of(cls, kinds: Mapping[str, Array]) -> CopyCounts:
-        """The totals of distinct rows: how often each is in either table, with how many labels, and the commonest."""
+        """Sum arrays over distinct rows: counts in either table, number of labels, count of the commonest label."""
         train, test, labels, largest = (kinds[name] for name in ("train", "test", "labels", "largest"))
+        # all arrays are (distinct rows,)
         both, torn = (train > 0) & (test > 0), labels > 1
         counts = (
             train,
@@ -119,18 +123,19 @@ class GroupCounts:
 
     @classmethod
     def of(cls, members: Mapping[str, Array]) -> GroupCounts:
-        """The totals of groups: how many rows of each are in either table."""
+        """Sum arrays over groups: the rows of each group in either table."""
         shared = (members["train"] > 0) & (members["test"] > 0)
         return cls(int(members["test"][shared].sum()), int(shared.sum()))
 
 
 def make_findings(copies: CopyCounts, groups: GroupCounts | None, columns: AuditedColumns) -> Findings:
-    """The findings of totals: what was counted is certain."""
+    """Make findings of totals, the most severe first."""
     found = [*_find_copies(copies, columns), *(_find_groups(copies, groups, columns) if groups is not None else ())]
     return Findings(tuple(sorted(found, key=lambda finding: -finding.severity)))
 
 
 def _find_copies(copies: CopyCounts, columns: AuditedColumns) -> Iterator[Finding]:
+    # in a narrow table with many rows per distinct row, copies are expected by chance
     chance = 1.0 if copies.train + copies.test > MAX_ROWS_PER_DISTINCT * copies.distinct else None
     if copies.copied_test:
         share = copies.copied_test / copies.test
@@ -142,6 +147,7 @@ def _find_copies(copies: CopyCounts, columns: AuditedColumns) -> Iterator[Findin
             "Remove the copies from one side, then split by distinct rows.",
             interval=clopper_pearson_interval(copies.copied_test, copies.test),
         )
+    # training rows beyond the first of each kind
     extra = copies.train - copies.distinct_train
     if extra:
         share = extra / copies.train
@@ -179,7 +185,7 @@ def _find_groups(copies: CopyCounts, groups: GroupCounts, columns: AuditedColumn
 
 
 def choose_audited_columns(names: Sequence[str], target: str | None, groups: str | None) -> AuditedColumns:
-    """All columns but the target and the groups make a row what it is."""
+    """Compare rows by all columns but the target and the groups."""
     for name in (target, groups):
         if name is not None and name not in names:
             raise DataError(f"the table has no column {name!r}{suggest_name(name, names)}.")

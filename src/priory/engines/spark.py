@@ -1,10 +1,10 @@
-"""Learning from Spark data frames: partitions come as Arrow batches, and records travel as cells of a data frame.
+"""Learning from Spark data frames: partitions arrive as Arrow batches, statistics return as binary cells.
 
     frame = spark.read.parquet("s3a://bucket/mail")
     model = priory.engines.spark.fit(NaiveBayes(), frame, target="label")
 
-Only data frames are used, no RDDs, so that Spark Connect will do. Priory has to be installed where the executors run.
-Whoever has a Spark data frame has PySpark: it is imported when it is used.
+It needs no RDDs, so Spark Connect works too. Priory has to be installed on the executors. PySpark is imported inside
+functions: a caller with a Spark data frame has it.
 """
 
 from __future__ import annotations
@@ -84,6 +84,7 @@ class SparkRows(PartitionedRows):
     ) -> PartT | None:
         shared = pickle.dumps(context)
         records = self.frame.mapInArrow(partial(count_partition, shared, count, add), RECORD_SCHEMA)
+        # a tree of sums: every level has an eighth of the partitions of the level before
         width = self._count_partitions()
         while width > 1:
             width = -(-width // FAN_IN)
@@ -102,7 +103,7 @@ class SparkRows(PartitionedRows):
 
 @contextmanager
 def explain_worker_errors() -> Iterator[None]:
-    """Say in one line what is wrong where the workers run another Python than this one."""
+    """Raise a one-line error if the workers run a Python without Priory."""
     from pyspark.errors import PySparkException
 
     try:
@@ -124,7 +125,8 @@ def count_partition(
     add: Callable[[Iterable[PartT | None]], PartT | None],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """One record of all batches of a partition, in a batch of one row."""
+    """Count all batches of a partition into one record, in a batch of one row."""
+    # unpickled once for each partition, not for each batch
     shared = pickle.loads(context)
     return _pack_sum(add, (count(shared, rows) for rows in _join_batches(batches)))
 
@@ -132,12 +134,12 @@ def count_partition(
 def add_batches(
     add: Callable[[Iterable[PartT | None]], PartT | None], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """One record, the sum of those in all batches; one after the other is in memory."""
+    """Add the records of all batches, one at a time, into a batch of one row."""
     return _pack_sum(add, _unpack_records(cell.as_py() for batch in batches for cell in batch.column(0)))
 
 
 def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows in tables of a size that is quick to count."""
+    """Join batches into tables of about 32 MiB, which are faster to count."""
     joined: list[pa.RecordBatch] = []
     for batch in batches:
         joined.append(batch)
@@ -151,7 +153,7 @@ def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 def _pack_sum(
     add: Callable[[Iterable[PartT | None]], PartT | None], records: Iterable[PartT | None]
 ) -> Iterator[pa.RecordBatch]:
-    """The sum of records in a batch of one row, or the error in them: to repeat the task would not mend it."""
+    """Pack the sum of records, or the first error in them: raising it would only repeat the task."""
     try:
         total: object = add(records)
     except PrioryError as error:
@@ -169,7 +171,7 @@ def _unpack_records(cells: Iterable[bytes]) -> Iterator[Any]:
 
 
 def fit(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:
-    """Learn from all rows of a Spark data frame; the model is the one that ``model.fit`` makes of all rows.
+    """Learn from all rows of a Spark data frame; the model equals ``model.fit`` with all rows.
 
     Parameters
     ----------
@@ -190,12 +192,12 @@ def fit(model: ModelT, frame: Any, target: str, sample_weight: str | None = None
 
 
 def forget(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:
-    """Unlearn all rows of a Spark data frame: the model is as if it had never seen them."""
+    """Forget all rows of a Spark data frame, as if they had never been learned."""
     return forget_partitions(model, SparkRows(frame), target, sample_weight)
 
 
 def evaluate(model: object, frame: Any, target: str) -> Scores:
-    """The scores of rows that the model has learned, each judged by a model that has not seen it.
+    """Score learned rows, each by a model that has not seen it.
 
     At most 5,000 distinct rows are judged, or 100,000 by a model without corrections; they are a fair sample that does
     not depend on the partitions.
@@ -204,12 +206,12 @@ def evaluate(model: object, frame: Any, target: str) -> Scores:
 
 
 def predict(model: object, frame: Any, name: str = "prediction") -> Any:
-    """The data frame with one more column, the model's answers; nothing is computed yet."""
+    """Add a column of predicted labels, lazily."""
     return _add_answers(Answers.of(model, SparkRows(frame), "predict", name), frame)
 
 
 def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
-    """The data frame with one more column for the probability of each class; nothing is computed yet."""
+    """Add a column for the probability of each class, lazily."""
     return _add_answers(Answers.of(model, SparkRows(frame), "predict_proba", name), frame)
 
 
@@ -229,12 +231,15 @@ def audit(train: Any, test: Any = None, target: str | None = None, groups: str |
     rows = _hash_frame(train, columns, True)
     if test is not None:
         rows = rows.union(_hash_frame(test, columns.without_absent(test.columns), False))
+    # one line for each distinct row and label, with its count on both sides
     pairs = rows.groupBy("row", "label").agg(*_sum_columns("train", "test"))
     pairs = pairs.selectExpr("row", "train", "test", "cast(train > 0 as bigint) as labels", "train as largest")
+    # one line for each distinct row: counts, number of labels, count of the commonest label
     kinds = pairs.groupBy("row").agg(*_sum_columns("train", "test", "labels"), *_sum_columns("largest", how="max"))
     copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
     if groups is None or test is None:
         return make_findings(copies, None, columns)
+    # a hash of 0 marks a missing group
     members = rows.where("group != 0").groupBy("group").agg(*_sum_columns("train", "test"))
     return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
 
@@ -253,13 +258,13 @@ def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
 def hash_batches(
     columns: AuditedColumns, is_train: bool, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The hashes of rows."""
+    """Hash the rows of a partition."""
     for batch in batches:
         yield pa.RecordBatch.from_pydict(columns.hash_rows(pa.Table.from_batches([batch]), is_train))
 
 
 def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> list[int]:
-    """The totals of all partitions, in the order of their fields."""
+    """Sum the totals of all partitions, in the order of the fields of ``totals``."""
     names = [field.name for field in fields(totals)]
     schema = ", ".join(f"`{name}` bigint" for name in names)
     parts = counted.mapInArrow(partial(sum_batches, totals), schema)
@@ -271,7 +276,7 @@ def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> l
 def sum_batches(
     totals: type[CopyCounts] | type[GroupCounts], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The totals of each batch of distinct rows or groups."""
+    """Sum the distinct rows or groups of each batch."""
     for batch in batches:
         counted = {name: batch.column(name).to_numpy() for name in batch.schema.names}
         yield pa.RecordBatch.from_pylist([asdict(totals.of(counted))])
@@ -280,6 +285,7 @@ def sum_batches(
 def _add_answers(answers: Answers, frame: Any) -> Any:
     from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
+    # the type of the added columns by NumPy's kind; anything else is a string
     types = {"f": DoubleType(), "i": LongType(), "b": BooleanType()}
     added = types.get(answers.find_type().kind, StringType())
     schema = StructType([*frame.schema.fields, *(StructField(name, added) for name in answers.names)])
@@ -287,7 +293,7 @@ def _add_answers(answers: Answers, frame: Any) -> Any:
 
 
 def append_arrow_answers(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of rows with their answers."""
+    """Add the answers to each batch."""
     answers: Answers = pickle.loads(pickled)
     for batch in batches:
         for name, column in answers.compute(pa.Table.from_batches([batch])).items():

@@ -77,6 +77,7 @@ class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
         self.log_likelihood_ = np.zeros(len(models))
         for train, test in self._split_rows(codes):
             train_rows, test_rows = take_table_rows(X, train), take_table_rows(X, test)
+            # log likelihood of the labels of the test rows, (test rows,), by a model of the training rows
             for j, model in enumerate(models):
                 fitted = clone(model).fit(train_rows, labels[train])
                 terms = label_log_probabilities(fitted, test_rows, labels[test], self.classes_, len(train))
@@ -89,6 +90,7 @@ class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
         """Set what follows from the likelihoods and the number of rows of each class."""
         self.class_count_, self.class_prior_ = class_count, class_count / class_count.sum()
         prior = {name: 1 / len(names) for name in names} if self.prior is None else self.prior
+        # Bayes' rule over models: log P(h) + log P(D | h), (models,)
         log_joint = log(check_distribution("the prior", [prior[name] for name in names])) + self.log_likelihood_
         self.posterior_ = dict(zip(names, np.exp(log_normalise(log_joint)).tolist(), strict=True))
 
@@ -104,6 +106,7 @@ class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
             known = {} if is_first else dict(zip(self.classes_.tolist(), self.class_count_.tolist(), strict=True))
             fitted = [clone(model) for model in models] if is_first else self.models_
             count = {**known, y: known.get(y, 0) + 1}
+            # (models,): predicted before the row is learned, as the chain rule asks
             probabilities = [model.predict_proba_one(x).get(y, 0.0) for model in fitted]
             _teach_models(fitted, x, y)
             if is_first:
@@ -157,7 +160,7 @@ class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
 
     @abstractmethod
     def _combine_votes(self, votes: Array) -> Array:
-        """Return the probability of each class, (rows, classes), from those of each model, (models, rows, classes)."""
+        """Combine the votes (models, rows, classes) into probabilities (rows, classes)."""
 
     def predict_proba(self, X: MatrixLike) -> Array:
         """Return the probability of each class."""
@@ -251,6 +254,7 @@ class BayesOptimalClassifier(ModelSpace):
     """
 
     def _combine_votes(self, votes: Array) -> Array:
+        # sum over hypotheses h of P(h | D) P(c | row, h)
         return np.einsum("h,hrc->rc", np.array(list(self.posterior_.values())), votes)
 
 
@@ -259,8 +263,8 @@ class GibbsClassifier(ModelSpace):
     """A classifier that predicts each row with one model, drawn by its posterior probability.
 
     If the true model is drawn from the prior and every model answers with certainty, the expected error is at most
-    twice that of the Bayes-optimal classifier; if models give probabilities of two classes, at most three times. With a
-    fixed ``random_state`` every call makes the same draws.
+    twice the error of the Bayes-optimal classifier; if models give probabilities of two classes, at most three times.
+    With a fixed ``random_state`` every call makes the same draws.
 
     Parameters
     ----------
@@ -311,6 +315,7 @@ class GibbsClassifier(ModelSpace):
     def _combine_votes(self, votes: Array) -> Array:
         p = np.array(list(self.posterior_.values()))
         drawn = check_random_state(self.random_state).choice(len(p), size=votes.shape[1], p=p / p.sum())  # (rows,)
+        # the votes of the drawn model for each row: (rows, classes)
         return np.asarray(votes[drawn, np.arange(votes.shape[1])])
 
     def __sklearn_tags__(self) -> Tags:
@@ -320,7 +325,7 @@ class GibbsClassifier(ModelSpace):
 
 
 def _teach_models(models: list[Any], x: Any, y: Label) -> None:
-    """Let every model learn a row; if one of them refuses it, those before it forget it again."""
+    """Let every model learn a row; if one refuses it, the models before it forget it again."""
     for position, model in enumerate(models):
         try:
             model.learn_one(x, y)
@@ -341,7 +346,7 @@ def split_growing_blocks(codes: Array, rng: np.random.RandomState) -> Iterator[t
     [(4, 4), (8, 8), (16, 4)]
     """
     order = rng.permutation(len(codes))
-    rank = np.zeros(len(codes), dtype=int)  # (rows,): the position of each row among those of its class
+    rank = np.zeros(len(codes), dtype=int)  # (rows,): the position of each row within its class
     for code in np.unique(codes):
         of_class = order[codes[order] == code]
         rank[of_class] = np.arange(len(of_class))

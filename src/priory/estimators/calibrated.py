@@ -117,6 +117,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEsti
         estimator = clone(self.estimator).fit(X, labels)
         self.map_ = fit_calibration_map(self.method, log_p, codes)
         self.estimator_, self.classes_, self.class_prior_ = estimator, classes, np.bincount(codes) / len(codes)
+        # kept for the intervals
         self._out_of_fold_log_proba, self._class_codes = log_p, codes
         return self
 
@@ -152,6 +153,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEsti
 
         Both bounds are (rows, classes).
         """
+        # (rows, classes) log-odds of each class against the others; the classes are calibrated one by one
         queries = log_odds(replace_impossible(self._uncalibrated_log_proba(X)))
         known = log_odds(replace_impossible(self._out_of_fold_log_proba))
         bounds = [
@@ -192,6 +194,7 @@ def _convert_to_log_probabilities(predictions: Array, method: str) -> Array:
         return log(predictions)
     if method == "predict_log_proba":
         return np.asarray(predictions, dtype=float)
+    # two classes have one decision value, the log-odds of the second: (rows,) to (rows, 2)
     return log_normalise(
         np.column_stack([np.zeros(len(predictions)), predictions]) if predictions.ndim == 1 else predictions
     )

@@ -1,10 +1,10 @@
-"""Is the naive assumption true, and does it matter? How dependent columns are given the class, and what that costs.
+"""Measure how dependent columns are given the class, and how much that costs naive Bayes.
 
     I(X; Y | C) = Σ p(x, y, c) log2 p(x, y | c) / (p(x | c) p(y | c))
 
 is zero if X and Y are independent given the class. Everything is measured within the classes, so that it does not
 change with the distance between them. What the dependence costs the answers is another question: columns that repeat
-each other and say nothing about the class cost nothing. It is answered by the log loss of naive Bayes, beside that of
+each other and do not depend on the class cost nothing. It is answered by comparing the log losses of naive Bayes and of
 the model whose corrections treat columns jointly.
 """
 
@@ -49,7 +49,7 @@ class Dependence:
         The columns.
     bits : ndarray of shape (n_columns, n_columns)
         The conditional mutual information of each pair, in bits a row, less what chance alone would show. Of numbers it
-        is a lower bound: the largest found from their correlation, from that of their ranks, and from bins.
+        is a lower bound: the largest of three estimates, from correlation, rank correlation and bins.
     p_value : ndarray of shape (n_columns, n_columns)
         The probability of as much of it by chance.
     naive, corrected : Scores
@@ -69,16 +69,17 @@ class Dependence:
         return compare_scores(self.naive, self.corrected).log_loss
 
     def violations(self) -> list[tuple[str, str, float]]:
-        """The pairs that are certainly dependent given the class, and their bits; the most dependent first."""
+        """List the pairs that are significantly dependent given the class, with their bits, in falling order."""
         upper = np.triu(np.ones_like(self.bits, dtype=bool), 1)
         n_pairs = max(int(upper.sum()), 1)
+        # Bonferroni: the significance is shared among all pairs
         found = np.argwhere(upper & (self.p_value < SIGNIFICANCE / n_pairs) & (self.bits > 0))
         pairs = [(self.names[i], self.names[j], float(self.bits[i, j])) for i, j in found]
         return sorted(pairs, key=lambda pair: -pair[2])
 
     @property
     def verdict(self) -> str:
-        """Whether columns are independent given the class, and what it costs that they are not, in two sentences."""
+        """Two sentences: whether columns are independent given the class, and the cost if they are not."""
         return f"{self._describe_pairs()} {self._describe_cost()}"
 
     def _describe_pairs(self) -> str:
@@ -103,7 +104,7 @@ class Dependence:
         return f"What it costs the answers may be chance, {self.cost:.2g} in log loss: {losses}."
 
     def table(self) -> DisplayTable:
-        """The pairs that are dependent given the class."""
+        """Tabulate the pairs that are dependent given the class."""
         rows = tuple(self.violations()[:30])
         return DisplayTable(self.verdict, ("column", "column", "bits a row"), rows)
 
@@ -152,10 +153,10 @@ def measure_dependence(X: object, y: Sequence[object] | Array) -> Dependence:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column within the classes: codes of bins or labels, -1 where missing; and numbers in two forms, if it has any.
+    """A column within the classes: codes (rows,) of bins or labels, -1 where missing, and standardised numbers.
 
     ``scores`` is (2, rows): the numbers without outliers, and their ranks, with mean 0 and variance 1 in each class;
-    NaN where missing, or where a class has few different numbers. ``entropy`` (classes,) is that of the cells, in nats.
+    NaN where missing, or where a class has few different numbers. ``entropy`` (classes,) is of the cells, in nats.
     """
 
     codes: Array
@@ -174,6 +175,7 @@ def _read_columns(table: Table, group: Array) -> dict[str, _Column]:
         numbers = table.numbers([place])[:, 0] if kind == "number" else None
         for c in range(len(entropy)):
             own = np.flatnonzero((group == c) & (codes >= 0))
+            # relative frequencies of the values in this class, for the entropy
             share = np.unique(codes[own], return_counts=True)[1] / max(len(own), 1)
             entropy[c] = -(share * np.log(share)).sum()
             if numbers is not None and len(own):
@@ -185,8 +187,9 @@ def _read_columns(table: Table, group: Array) -> dict[str, _Column]:
 
 
 def _bin_numbers(values: Array) -> Array:
-    """The bins of the numbers of a class: each value its own if they are few, else bins of equal content."""
+    """Bin the numbers of a class: a bin for each value if they are few, otherwise bins of equal content."""
     distinct, codes = np.unique(values, return_inverse=True)
+    # so many bins that a cell of two binned columns has MIN_ROWS_PER_CELL rows on average
     n_bins = int(np.clip(np.sqrt(len(values) / MIN_ROWS_PER_CELL), 2, MAX_BINS))
     if len(distinct) <= n_bins:
         return codes
@@ -194,7 +197,7 @@ def _bin_numbers(values: Array) -> Array:
 
 
 def _standardise(values: Array) -> Array:
-    """(2, rows): the numbers without outliers, and their ranks, each with mean 0 and variance 1."""
+    """(2, rows): the clipped numbers and their ranks, each with mean 0 and variance 1."""
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
     reach = MAX_DEVIATIONS * ((high - low) / 1.349 or float(np.std(values)))  # the quartiles of a Gaussian
     both = np.stack([np.clip(values, median - reach, median + reach), rankdata(values)])
@@ -203,10 +206,11 @@ def _standardise(values: Array) -> Array:
 
 
 def _shuffle_within_classes(group: Array) -> Array:
-    """(permutations, rows): the rows in random orders that leave every row in its class."""
+    """(permutations, rows): random permutations of the rows within their classes."""
     rng, order = np.random.default_rng(0), np.argsort(group, kind="stable")
     shuffled = np.empty((N_PERMUTATIONS, len(group)), dtype=int)
     for permutation in shuffled:
+        # lexsort orders by class, then at random; order lists the rows by class, so each gets a row of its class
         permutation[order] = np.lexsort([rng.random(len(group)), group])
     return shuffled
 
@@ -217,6 +221,7 @@ def _measure_pair(a: _Column, b: _Column, group: Array, shuffled: Array) -> tupl
     found = [_test_bins(a.codes, b.codes, group, shuffled)]
     found += [_test_correlation(a, b, form, group) for form in (0, 1)]
     surplus, p = zip(*found, strict=True)
+    # G = 2 n I in nats; the p-value is corrected for the three tests
     return max(max(surplus) / (2 * max(n, 1.0) * np.log(2)), 0.0), min(len(found) * min(p), 1.0)
 
 
@@ -237,6 +242,7 @@ def _compute_g(a: Array, b: Array, group: Array) -> float:
     shape = (group.max(initial=0) + 1, a.max(initial=0) + 1, b.max(initial=0) + 1)
     cell = np.ravel_multi_index((group[known], a[known], b[known]), shape)
     counts = np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape).astype(float)
+    # counts and expected are (classes, values of a, values of b); expected = row sum * column sum / total
     expected = counts.sum(axis=2, keepdims=True) * counts.sum(axis=1, keepdims=True)
     expected /= np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1.0)
     some = counts > 0
@@ -244,7 +250,7 @@ def _compute_g(a: Array, b: Array, group: Array) -> float:
 
 
 def _test_correlation(a: _Column, b: _Column, form: int, group: Array) -> tuple[float, float]:
-    """The same of numbers with a Gaussian dependence: -n log(1 - r²) in each class, no more than the cells can tell."""
+    """The G statistic of a Gaussian dependence, -n log(1 - r²) in each class, and its p-value."""
     g, freedom = 0.0, 0
     for c in range(len(a.entropy)):
         x, y = a.scores[form][group == c], b.scores[form][group == c]
@@ -253,6 +259,7 @@ def _test_correlation(a: _Column, b: _Column, form: int, group: Array) -> tuple[
         if n > 2:
             r = float(np.corrcoef(x[known], y[known])[0, 1])
             r = 2 * np.sin(np.pi / 6 * r) if form == 1 else r  # of Gaussians, from the correlation of their ranks
+            # mutual information is at most the smaller entropy
             most = 2 * n * min(a.entropy[c], b.entropy[c])
             g += min(-n * np.log1p(-min(r * r, 1 - 1 / n**2)), most)
             freedom += 1

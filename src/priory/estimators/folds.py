@@ -1,4 +1,4 @@
-"""Splits of rows into those to learn from and those to judge by."""
+"""Split rows into training and test rows."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def make_splitter(cv: int | BaseCrossValidator, labels: Array, random_state: Ran
 def split_learned_rows(
     folds: str | int | BaseCrossValidator, group: Array, groups: ArrayLike | None, time: ArrayLike | None
 ) -> Iterator[tuple[Array, Array]]:
-    """Rows to learn from and rows to judge, for each split: by time, by group or by folds."""
+    """Yield training and test rows for each split: by time, by group or by folds."""
     if time is not None:
+        # TimeSeriesSplit splits positions: map them back to rows in order of time
         order = np.argsort(np.asarray(time), kind="stable")
         splitter = TimeSeriesSplit(CALIBRATION_FOLDS if isinstance(folds, str) else folds)
         return ((order[train], order[test]) for train, test in splitter.split(group))

@@ -1,4 +1,4 @@
-"""Labels: any labels as class numbers, checked."""
+"""Check labels and encode them as class indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTAINERS = {"set", "frozenset", "dict", "list", "tuple", "ndarray"}  # types o
 
 
 def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: bool = True) -> tuple[Array, Array]:
-    """Sorted labels, and the number of each row's label among them (rows,).
+    """Encode labels: the sorted classes, and the index of each row's class, (rows,).
 
     Labels that are not in ``classes`` join them, or raise an error if ``strict``.
     """
@@ -40,6 +40,7 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
     found = unify_label_type(found)
     if classes is None:
         return found, group.astype(np.int32, copy=False)
+    # found and classes are sorted; unseen are labels that classes lack
     unseen = found[~find_members(found, classes)]
     if len(unseen) and strict:
         raise DataError(
@@ -47,16 +48,17 @@ def encode_labels(y: ArrayLike | None, classes: Array | None = None, strict: boo
             f"{_format_labels(classes)}"
         )
     known = np.union1d(classes, found) if len(unseen) else classes
+    # (found,) positions among known, then one for each row
     return known, np.searchsorted(known, found)[group].astype(np.int32)
 
 
 def sort_labels(labels: ArrayLike) -> Array:
-    """Labels sorted, each once, as `encode_labels` would return them."""
+    """Sort distinct labels, as `encode_labels` returns them."""
     return unify_label_type(np.unique(check_labels(labels)))
 
 
 def unify_label_type(labels: Array) -> Array:
-    """Labels in the one type that equal labels have in every model: object for strings, int64, float64 or bool."""
+    """Convert labels to the type used in every model: object for strings, int64, float64 or bool."""
     if labels.dtype.kind == "U":
         return labels.astype(object)
     if labels.dtype.kind in "iu" and (not len(labels) or int(labels[-1]) < 1 << 63):
@@ -65,13 +67,13 @@ def unify_label_type(labels: Array) -> Array:
 
 
 def _format_labels(labels: Array, max_labels: int = 10) -> str:
-    """Labels for a message as NumPy would print them, the first of many."""
+    """Format the first labels for a message, as NumPy would print them."""
     listed = " ".join(repr(label)[:40] for label in labels.tolist()[:max_labels])
     return f"[{listed} ...]" if len(labels) > max_labels else f"[{listed}]"
 
 
 def check_labels(y: ArrayLike | None) -> Array:
-    """Labels as a 1-D array: none missing, all of one type, and not continuous."""
+    """Convert labels to a 1-D array; raise if they are missing, of mixed types or continuous."""
     if y is None:
         raise DataError("requires y to be passed, but the target y is None.")
     if is_masked_array(y) and np.ma.is_masked(y):
@@ -116,6 +118,7 @@ def _make_multi_label_error(place: str) -> KindError:
 
 
 def _check_object_labels(labels: Array) -> Array:
+    # the first row of each type of label, for the message
     first: dict[str, int] = {}
     for row, label in enumerate(labels):
         kind = _name_type(label)
@@ -133,7 +136,7 @@ def _check_object_labels(labels: Array) -> Array:
 
 
 def _name_type(label: object) -> str:
-    """The type of a label, for people."""
+    """Name the type of a label for an error message."""
     if label is None or type(label).__name__ in ("NAType", "NaTType") or (isinstance(label, float) and label != label):
         return "missing"
     if isinstance(label, str):
@@ -168,7 +171,7 @@ def _has_surrogate(text: str) -> bool:
 
 
 def convert_to_numpy(array: Any) -> Any:
-    """An array of another library, where scikit-learn is set to accept them, as a NumPy array; others unchanged."""
+    """Convert an array of another library to NumPy if scikit-learn is set to accept it; return others unchanged."""
     if isinstance(array, np.ndarray) or not hasattr(array, "dtype"):
         return array
     from priory.estimators.sklearn_compat import convert_array_to_numpy, get_namespace

@@ -1,4 +1,4 @@
-"""scikit-learn skins over `priory.learning`: parameters in, what was learned as attributes."""
+"""Base classes of the classifiers that count: scikit-learn's methods and attributes over `priory.learning`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MAX_SUMMARY_ROWS = 20
 def summarise_model(
     title: str, classes: Array, counts: Array, class_prior: Array, families: dict[str, str]
 ) -> list[DisplayTable]:
-    """The classes with their rows and priors and, if there are columns of different families, the columns."""
+    """Tabulate the classes with rows and priors and, for columns of different families, the columns."""
     rows = [
         (format_cell(label), n, p)
         for label, n, p in zip(classes.tolist(), counts.tolist(), class_prior.tolist(), strict=True)
@@ -66,9 +66,9 @@ LEARNED_ATTRIBUTES = {  # as model files and pickles name them: the field of `Le
 
 
 class LearnedClassifier(ClassifierMixin, BaseEstimator):
-    """The methods of every classifier that counts. ``statistics_`` is all it has learned.
+    """Base class of classifiers that count; ``statistics_`` is everything learned.
 
-    It may be used by several threads at once: see `priory.learning.classifier`.
+    Several threads may use one model at once: see `priory.learning.classifier`.
     """
 
     __slots__ = ("_core",)  # not in ``vars``, which are the parameters and what was declared beside them
@@ -84,7 +84,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
     # -- the state -----------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
-        """A parameter may change how rows are read: those of the buffer are counted first."""
+        """Set a parameter, after counting buffered rows, because it may change how rows are read."""
         if not hasattr(self, "_core"):  # the first parameter
             object.__setattr__(self, "_core", CountingClassifier())
         elif self._core.declared is not None:
@@ -102,6 +102,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         learned, attributes = None, dict(state)
+        # the attributes of a model file are split into `Learned`, the columns, and the rest
         if "statistics_" in state:
             declared = Parameters(**{name: state[name] for name in self._get_param_names()})
             rows = self._rows_class(declared).with_attributes(state)
@@ -113,7 +114,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         self.__dict__.update(attributes)
 
     def _declare(self) -> tuple[CountingClassifier, RowKind[Any]]:
-        """The classifier, and its rows under the parameters as they are now, checked."""
+        """Check the current parameters; return the core and its rows under them."""
         core, rows = self._core, self._core.declared
         if rows is None:
             rows = self._rows_class(Parameters(**self.get_params(deep=False)))
@@ -122,7 +123,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         return core, rows
 
     def _learned(self) -> Learned:
-        """What was learned, under the parameters as they are now; scikit-learn's error if there is nothing."""
+        """What was learned, under the current parameters; raises NotFittedError before the first row."""
         learned = self._declare()[0].state
         if learned is None:
             raise_not_fitted(self)
@@ -131,12 +132,12 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
     @property
     @optional_attribute
     def learned_(self) -> Learned:
-        """The statistics with the columns and parameters that they are answered with: a value that adds."""
+        """The statistics with their columns and parameters, as a value that adds."""
         return self._learned()
 
     @property
     def statistics_(self) -> ModelStatistics:
-        """Everything that was learned: it adds, subtracts and scales."""
+        """Everything learned; it adds, subtracts and scales."""
         learned = self._core.state
         if learned is None:
             raise AttributeError(f"{type(self).__name__!r} object has learned nothing yet; call fit first.")
@@ -153,7 +154,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self._find_attribute("feature_names_in_"))
 
     def _find_attribute(self, name: str) -> Any:
-        """An attribute of the columns."""
+        """Get an attribute of the columns; AttributeError if there is none."""
         learned = self._core.state
         attributes = {} if learned is None else learned.rows.attributes
         if name not in attributes:
@@ -166,7 +167,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
     # -- learning ------------------------------------------------------------------------------------------------
 
     def fit(self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from all rows, forgetting whatever was learned before."""
+        """Fit the model to all rows, discarding earlier ones."""
         core, rows = self._declare()
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
         core.change(lambda _: algebra.fit(rows, X, encode, weight))
@@ -175,7 +176,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
     def partial_fit(
         self, X: object, y: ArrayLike | None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Learn from more rows: the result of all calls together is that of one ``fit``."""
+        """Learn from more rows; all calls together give the same statistics as one ``fit``."""
         core, rows = self._declare()
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
         strict = self._requires_all_classes
@@ -188,7 +189,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
     def forget(
         self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None, learned_at: float | None = None
     ) -> Self:
-        """Unlearn rows that were learned: the model is as if it had never seen them.
+        """Forget learned rows, as if the model had never seen them.
 
         After ``decay`` a row weighs less than when it was learned: pass ``learned_at``, the value of ``clock_`` at that
         time.
@@ -203,7 +204,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _change(self, step: Any) -> None:
-        """Change what was learned; an error if there is nothing."""
+        """Apply a step to what was learned; raises NotFittedError before the first row."""
 
         def change(before: Learned | None) -> Learned | None:
             if before is None:
@@ -214,7 +215,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         self._declare()[0].change(change)
 
     def merge(self, *others: Self) -> Self:
-        """A new model with the statistics of all models added up: as if it had learned all their rows."""
+        """Add the statistics of all models into a new model, as if it had learned all their rows."""
         total = self._learned()
         for other in others:
             check_same_type(self, other)
@@ -222,7 +223,8 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         return self._with_learned(total.drop_corrections())
 
     def _with_learned(self, learned: Learned | None) -> Self:
-        """A copy that has learned this."""
+        """A copy with another state."""
+        # states are frozen, so both may share one
         twin = type(self).__new__(type(self))
         twin.__dict__.update(vars(self))
         object.__setattr__(twin, "_core", CountingClassifier(learned))
@@ -240,30 +242,31 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
     # -- learning in parts ---------------------------------------------------------------------------------------
 
     def counter(self, known: bool = False, samples: bool = True) -> PartCounter:
-        """A counter of rows beside the model, for `adopt` or `subtract`; see `priory.learning.counting`.
+        """A picklable counter of rows, for `adopt` or `subtract`; see `priory.learning.counting`.
 
         Parameters
         ----------
         known : bool
-            Whether rows are read as those that the model has learned, rather than as new ones.
+            Whether rows have the columns that the model has learned; if not, the first rows define them.
         samples : bool
             Whether rows are sampled even if the model keeps none, so that `adopt` can fit corrections to them.
         """
         rows = self._learned().rows if known else self._declare()[1]
+        # with memory=0 `adopt` fits corrections to a sample and then drops it
         if samples and rows.is_calibrated and not rows.memory:
             declared = Parameters(**{**vars(rows.parameters), "memory": None})
             rows = rows.with_parameters(self._rows_class(declared)) if known else self._rows_class(declared)
         return PartCounter(rows, encode_labels)
 
     def adopt(self, total: Learned | None, finish: bool = True) -> Self:
-        """Let the model be the one that has learned all parts, and derive what follows from them unless told not to."""
+        """Load the sum of all parts into the model and, with ``finish``, run the last steps of ``fit``."""
         core, declared = self._declare()
         whole = check_total(total).with_parameters(declared)
         core.change(lambda _: algebra.finish(whole) if finish else whole)
         return self
 
     def subtract(self, part: Learned | None) -> Self:
-        """Let the model forget the rows of a part, as if it had never learned them."""
+        """Forget the rows of a part, as if they had never been learned."""
         if part is None:
             return self
         try:
@@ -277,15 +280,15 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
     def learn_one(self, x: Any, y: Label) -> Self:
         """Learn from one row: a dict of column to cell, or a text.
 
-        The result is that of ``partial_fit`` with the row, at the cost of the row: it does not depend on what was
-        learned before. Classes need not be declared.
+        The result equals ``partial_fit`` with the row, in time that does not depend on the rows learned before. Classes
+        need not be declared.
         """
         core, rows = self._declare()
         core.learn_row(rows, x, y, encode_labels)
         return self
 
     def forget_one(self, x: Any, y: Label) -> Self:
-        """Unlearn one row that was learned: the model is as if it had never seen it."""
+        """Forget one learned row, as if the model had never seen it."""
         core, _ = self._declare()
         if not core.has_learned:
             raise_not_fitted(self)
@@ -293,11 +296,11 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba_one(self, x: Any) -> dict[Label, float]:
-        """The probability of each class for one row; empty as long as nothing was learned."""
+        """The probability of each class for one row; empty before the first row was learned."""
         return self._declare()[0].answer_row(x)
 
     def predict_one(self, x: Any) -> Label | None:
-        """The most probable class of one row; None as long as nothing was learned."""
+        """The most probable class of one row; None before the first row was learned."""
         found = self.predict_proba_one(x)
         return max(found, key=found.__getitem__) if found else None
 
@@ -338,12 +341,12 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def clock_(self) -> float:
-        """The product of all decays so far: what a row learned at the start weighs now."""
+        """The product of all decays so far: the current weight of a row learned at the start."""
         learned = self._core.state
         return 1.0 if learned is None else learned.clock
 
     def _html_repr(self) -> str:
-        """What a notebook shows: of a fitted model what it has learned, of others scikit-learn's diagram."""
+        """Render for a notebook: a summary if the model is fitted, otherwise scikit-learn's diagram."""
         if not self.__sklearn_is_fitted__():
             return str(super()._html_repr())
         families = {name: column.family for name, column in getattr(self, "schema_", {}).items()}
@@ -351,7 +354,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
 
 
 class CorrectedClassifier(LearnedClassifier):
-    """A classifier with corrections: ``corrections_`` are those in use, ``stale_`` names those that were lost."""
+    """Base class of classifiers with corrections: ``corrections_`` are in use, ``stale_`` names lost ones."""
 
     __slots__ = ()
 
@@ -369,7 +372,7 @@ class CorrectedClassifier(LearnedClassifier):
     @property
     @optional_attribute
     def corrections_version_(self) -> str:
-        """A name of the corrections in use that is as good as their content: equal names are equal corrections."""
+        """A hash of the corrections in use: equal hashes are equal corrections."""
         return hash_content(self.corrections_)
 
     @property
@@ -380,7 +383,7 @@ class CorrectedClassifier(LearnedClassifier):
 
     @property
     def stale_(self) -> tuple[str, ...]:
-        """The corrections that were dropped because no rows are kept to derive them from; see ``refresh``."""
+        """Names of corrections that were dropped because no rows are kept to derive them from; see ``refresh``."""
         learned = self._core.state
         return () if learned is None else learned.stale
 
@@ -397,7 +400,7 @@ class CorrectedClassifier(LearnedClassifier):
         return self
 
     def with_corrections(self) -> Self:
-        """A copy whose corrections are derived now, so that no copy or file of it has to derive them again."""
+        """A copy with its corrections already derived, so that its copies and files need not derive them."""
         learned = self._core.state
         if learned is None or learned.corrections is not None:
             return self._with_learned(learned)
@@ -427,9 +430,9 @@ class CorrectedClassifier(LearnedClassifier):
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> Scores:
-        """Scores of the model's probabilities on rows that what judges them has not seen in any way.
+        """Cross-validate the model by subtraction: rows are scored by a model that has not seen them.
 
-        The rows of a fold are subtracted from the record, and everything is derived from the rest: families, bins,
+        The rows of a fold are subtracted from the statistics, and everything is derived from the rest: families, bins,
         vocabulary, smoothing and corrections.
 
         Parameters
@@ -464,16 +467,16 @@ class CorrectedClassifier(LearnedClassifier):
         return judge_sample(learned, sample, folds, positions)
 
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
-        """log p(c | x) of every learned row, from the model without that row and without corrections."""
+        """(rows, classes): leave-one-out log p(c | x) of learned rows, without corrections."""
         learned = self._learned()
         batch, group, _ = algebra.read_learned_rows(learned, X, partial(encode_labels, y))
         return answer_left_out(learned, learned.rows.read_cells(batch), group)
 
 
 def find_classifier_fault(model: LearnedClassifier) -> str | None:
-    """What is wrong with the state of a model, whose parameters and attributes are those that it can have."""
+    """Describe what is wrong with a loaded model, whose parameters and attributes are valid; None if nothing is."""
     learned = model._learned()
-    learned.model().log_prior()  # an error if the declared probabilities are not those of the classes
+    learned.model().log_prior()  # raises if the declared probabilities do not match the classes
     if fault := learned.rows.find_fault(learned.statistics):
         return fault
-    return None if learned.has_fitting_corrections() else "the corrections are those of another model"
+    return None if learned.has_fitting_corrections() else "the corrections belong to another model"

@@ -65,7 +65,8 @@ def score_by_rows(
 
 
 def order_rows(labels: Array, random_state: Seed) -> Array:
-    """The positions of the rows in random order, but one of each class first."""
+    """Permute the rows at random, with one row of each class first."""
     order = np.random.default_rng(random_state).permutation(len(labels))
+    # positions in order of the first row of each class
     first = np.sort(np.unique(labels[order], return_index=True)[1])
     return np.concatenate([order[first], np.delete(order, first)])

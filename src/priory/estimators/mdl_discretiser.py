@@ -105,6 +105,7 @@ def find_boundaries(counts: Array) -> Array:
     >>> find_boundaries(np.array([[2, 0], [1, 0], [0, 3], [1, 1], [0, 1]])).tolist()
     [2, 3, 4]
     """
+    # (values,): whether a value occurs with several classes, and its commonest class
     mixed = (counts > 0).sum(axis=1) > 1
     common = counts.argmax(axis=1)
     return np.flatnonzero(mixed[1:] | mixed[:-1] | (common[1:] != common[:-1])) + 1

@@ -32,14 +32,14 @@ MAX_VALUES_OF_A_COLUMN = 1000  # a column with more is an identifier
 
 
 class Question(NamedTuple):
-    """A column of the table, by its position, and the label that is asked for; None for a column of numbers."""
+    """The position of a column, and the label to compare with; None for a column of numbers."""
 
     column: int
     value: object = None
 
 
 def read_labels(X: object) -> Table | None:
-    """The table, if some of its cells are labels or it is made of dicts; None for numbers, which scikit-learn reads."""
+    """Read a table with labels or made of dicts; None for numbers, which scikit-learn reads."""
     if issparse(X):
         return None
     cells = np.asarray(X)
@@ -49,7 +49,7 @@ def read_labels(X: object) -> Table | None:
 
 
 def list_questions(table: Table) -> list[Question]:
-    """One question for each column of numbers, and one for each value of each column of labels."""
+    """List a question for each column of numbers, and for each value of each column of labels."""
     questions = []
     for column, (name, kind) in enumerate(table.column_kinds().items()):
         values = table.labels([column]).values[0].tolist() if kind == "label" else [None]
@@ -185,6 +185,7 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
         grown = DecisionTreeClassifier(criterion="entropy", random_state=self.random_state)
         self.tree_ = grown.fit(x[used], codes[used], sample_weight=weight[used]).tree_
         self.counts_ = np.zeros((self.tree_.node_count, len(self.classes_)))
+        # value is (nodes, 1, classes), shares of the node's rows; classes without a weighted row stay 0
         self.counts_[:, grown.classes_] = self.tree_.value[:, 0] * self.tree_.weighted_n_node_samples[:, None]
         self.class_prior_ = self.counts_[0] / self.counts_[0].sum()
         self.missing_ = np.isnan(x[used]).any(axis=0)
@@ -192,6 +193,7 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
         self.answer_bits_ = NODE_BITS + label_bits(self.counts_)
         self.asks_, self.leaf_ = find_shortest_pruning(self.tree_, self.ask_bits_, self.answer_bits_)
         self.nodes_ = np.unique(self.leaf_)
+        # kept nodes that are not questions
         leaves = self.nodes_[~self.asks_[self.nodes_]]
         total = float(self.ask_bits_[self.asks_].sum() + self.answer_bits_[leaves].sum())
         exceptions = float(exception_bits(self.counts_[leaves]).sum())
@@ -201,6 +203,7 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
     def predict_proba(self, X: MatrixLike) -> Array:
         """Return the probability of each class."""
         check_is_fitted(self)
+        # (rows, classes): the training rows in the leaf of each row
         counts = self.counts_[self.apply(X)]
         return (counts + 1 / len(self.classes_)) / (counts.sum(axis=1, keepdims=True) + 1)
 
@@ -280,6 +283,7 @@ def find_shortest_pruning(tree: Tree, ask_costs: Array, answer_costs: Array) -> 
     Both arrays, and the costs, are (nodes,).
     """
     inner = np.flatnonzero(tree.children_left >= 0)
+    # (nodes, 2)
     children = np.column_stack([tree.children_left, tree.children_right])
     best, asks, replacement = answer_costs.copy(), np.zeros(len(answer_costs), dtype=bool), np.arange(len(answer_costs))
     for node in inner[::-1]:  # from the leaves up: a child has a higher number than its parent
@@ -299,6 +303,7 @@ def compute_ask_bits(tree: Tree, x: Array, questions: Sequence[Question]) -> Arr
     them to ask for, but two labels are one question. A node with n rows can use at most n - 1 thresholds or labels.
     """
     feature = np.maximum(tree.feature, 0)  # it is -2 for a leaf, whose question is never used
+    # the present cells of each question's column
     known = [column[~np.isnan(column)] for column in x.T]
     n_labels = Counter(question.column for question in questions if question.value is not None)
     n_choices = [
@@ -306,6 +311,7 @@ def compute_ask_bits(tree: Tree, x: Array, questions: Sequence[Question]) -> Arr
         for cells, (column, value) in zip(known, questions, strict=True)
     ]
     missing = np.array([len(column) < len(x) for column in known])[feature]
+    # (nodes,): thresholds or labels to choose from at each node
     choices = np.minimum(np.array(n_choices)[feature] + missing, tree.weighted_n_node_samples - 1)
     n_columns = len({question.column for question in questions})
     return np.asarray(NODE_BITS + np.log2(n_columns) + np.log2(np.maximum(choices, 1.0)) + missing)

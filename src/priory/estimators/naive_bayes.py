@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ColumnReport:
-    """What a column was taken for, and the log evidence per row, in bits, of every candidate family."""
+    """The kind and family of a column, and the log evidence per row, in bits, of every candidate family."""
 
     name: str
     kind: str
@@ -179,7 +179,7 @@ class NaiveBayes(CorrectedClassifier):
 
     @classmethod
     def textbook(cls, m: float | Literal["laplace"] = 0, p: ValuePriors | None = None) -> Self:
-        """Naive Bayes as the book has it: nothing is chosen by the data, and nothing is corrected.
+        """Make textbook naive Bayes: fixed families, and no corrections.
 
         Labels have relative frequencies or the m-estimate ``(n_c + m p) / (n + m)``, numbers a Gaussian with the mean
         and the variance (divided by n) of their class.
@@ -210,21 +210,22 @@ class NaiveBayes(CorrectedClassifier):
     # -- answering -----------------------------------------------------------------------------------------------
 
     def explain(self, X: object, unit: str = "decibans") -> Ledgers:
-        """The evidence ledger of each row: the prior, one line for each column, and their sum, the log-odds.
+        """Explain each row by an evidence ledger: the prior, one line for each column, and their sum, the log-odds.
 
-        ``unit`` is what it is shown in: "decibans", "nats", "bits", or "probability" for P(value | class) and factors.
+        ``unit`` is the unit of display: "decibans", "nats", "bits", or "probability" for P(value | class) and factors.
 
-        Each line is what the column counts for after tempering, which gives each part of the model a weight;
+        Each line is the evidence of a column after tempering, which gives each part of the model a weight;
         "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
-        several columns together add. "limit of n rows" is what the answer lacks because n rows cannot make anybody
-        surer.
+        several columns together add. "limit of n rows" bounds the odds, because n rows do not justify more.
         """
         learned = self._learned()
         rows, table = learned.rows.read(X, "answer", learned.statistics)
         cells, model = rows.read_cells(table), learned.model()
+        # weights is (rows, 1 + columns): the prior first
         split = learned.calibrated().split_evidence(cells)
         terms = model.log_likelihood_terms(cells) * split.weights[:, None, 1:]  # (rows, classes, columns)
         names, positions = list(model.schema.names), table.find_columns(model.schema.names)
+        # corrections of several columns become lines of their own
         lines, added = split.finish_lines(terms, slice(None))
         values = [[*(table.get_cell(row, j) for j in positions), *("" for _ in added)] for row in range(table.rows)]
         return Ledgers.of(
@@ -258,12 +259,13 @@ class NaiveBayes(CorrectedClassifier):
     @property
     @optional_attribute
     def schema_(self) -> dict[str, ColumnReport]:
-        """For each column what it was taken for, and the evidence of every candidate family."""
+        """Map each column to its kind and family, and the evidence of every candidate family."""
         model: Model = self._learned().model()
         rows = max(float(model.statistics.n.sum()), 1.0)
         reports = {name: ColumnReport(name, "empty", "none", {}) for name in model.schema.names}
         for block, candidates in zip(model.schema.blocks, model.compute_evidence(), strict=True):
             for j, name in enumerate(block.names):
+                # compare candidates by log evidence; report it in bits a row
                 best = argmax_evidence(np.array([evidence[j] for _, evidence in candidates]))
                 bits = {type(f).__name__: float(evidence[j]) / rows / np.log(2) for f, evidence in candidates}
                 virtual = candidates[int(best)][0].count_virtual_rows(j)
@@ -272,14 +274,14 @@ class NaiveBayes(CorrectedClassifier):
 
     @property
     def column_kinds_(self) -> dict[str, str]:
-        """For each column "number", "label" or "text", or "empty" as long as it has had no value."""
+        """Map each column to "number", "label", "text", or "empty" before its first value."""
         schema: Schema = self._find_attribute("_schema")
         kinds: dict[str, str] = dict.fromkeys(schema.names, "empty")
         return kinds | {name: block.kind for block in schema.blocks for name in block.names}
 
     @property
     def column_zones_(self) -> dict[str, str]:
-        """For each column of dates the time zone that they are learned in, "" if they have none."""
+        """Map each column of dates to its time zone, "" for none."""
         schema: Schema = self._find_attribute("_schema")
         return schema.find_zones()
 
@@ -291,7 +293,7 @@ class NaiveBayes(CorrectedClassifier):
     @property
     @optional_attribute
     def categories_(self) -> dict[str, Array]:
-        """For each column of labels the labels that have been learned."""
+        """Map each column of labels to the labels learned."""
         learned = self._learned()
         rows: TableRows = learned.rows  # type: ignore[assignment]
         return rows.list_categories(learned.statistics)
@@ -299,13 +301,13 @@ class NaiveBayes(CorrectedClassifier):
     @property
     @optional_attribute
     def inclusion_probability_(self) -> Array:
-        """For each column the probability that it depends on the class; for a text, that any of its tokens does."""
+        """(columns,): the probability that each column depends on the class; for texts, that any token does."""
         return np.array(list(self._learned().model().inclusion_probability().values()))
 
     @property
     @optional_attribute
     def token_inclusion_(self) -> dict[str, dict[str, float]]:
-        """For each column of texts, and each of its tokens, the probability that the token depends on the class."""
+        """For each column of texts, map each token to the probability that it depends on the class."""
         return dict(self._learned().model().token_inclusion())
 
     def __sklearn_tags__(self) -> Tags:

@@ -1,4 +1,4 @@
-"""scikit-learn's base classes; stand-ins for them in a process that only answers, such as ``priory predict``.
+"""scikit-learn's base classes, or stand-ins for them in a process that only predicts, such as ``priory predict``.
 
 Importing scikit-learn takes longer than most commands. In a process that avoids it (`priory.core.lazy_imports`) the
 classifiers learn, forget, predict and explain in the same way, and it is imported only if something needs it after all.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PlainEstimator:
-    """What this package needs of scikit-learn's ``BaseEstimator``: parameters are the arguments of ``__init__``."""
+    """Stand-in for scikit-learn's ``BaseEstimator``: parameters are the arguments of ``__init__``."""
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -48,7 +48,7 @@ class PlainEstimator:
 
 
 class PlainMixin:
-    """In the place of scikit-learn's ``ClassifierMixin``."""
+    """Stand-in for scikit-learn's ``ClassifierMixin``."""
 
 
 __all__ = ["BaseEstimator", "ClassifierMixin", "flatten_labels", "raise_not_fitted"]
@@ -67,7 +67,7 @@ def raise_not_fitted(model: object) -> NoReturn:
 
 
 def flatten_labels(y: ArrayLike) -> Array:
-    """Labels as an array of one dimension; scikit-learn says what is wrong with those that are not."""
+    """Convert labels to a 1-D array; scikit-learn raises the error for other shapes."""
     labels = np.asarray(y)
     if labels.ndim == 1:
         return labels

@@ -1,4 +1,4 @@
-"""`TextClassifier`: naive Bayes straight from strings, with every word accounted for."""
+"""`TextClassifier`: naive Bayes of texts, with the evidence of every word."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class TextClassifier(CorrectedClassifier):
 
     @classmethod
     def textbook(cls, model: str = "bernoulli", alpha: float = 1.0) -> Self:
-        """Naive Bayes of texts as the book has it: every word counts, however short, and nothing is corrected.
+        """Make textbook naive Bayes of texts: every word counts, even single letters, and no corrections.
 
         ``alpha`` is 1 for Laplace's estimate and 0 for relative frequencies.
 
@@ -243,12 +243,12 @@ class TextClassifier(CorrectedClassifier):
     # -- what was learned ----------------------------------------------------------------------------------------
 
     def _model(self) -> DocumentModel:
-        """The text model with what it has counted."""
+        """The text model with its counts."""
         model: DocumentModel = self._learned().model()
         return model
 
     def _counts_in_use(self) -> BagCounts:
-        """The counts of the tokens (or buckets) in use, in the order in which they are shown."""
+        """The counts of the tokens (or buckets) in use, in the order of ``vocabulary_``."""
         model = self._model()
         return model.text.select_counts(model.records)
 
@@ -258,7 +258,7 @@ class TextClassifier(CorrectedClassifier):
 
     @property
     def salt_(self) -> int:
-        """The key of the hash."""
+        """The salt of the hash."""
         return int(self._find_attribute("salt_"))
 
     @property
@@ -279,7 +279,7 @@ class TextClassifier(CorrectedClassifier):
     @property
     @optional_attribute
     def counts_(self) -> Array | scipy.sparse.csr_array:
-        """For each token (or bucket) and class the documents that show it, or its occurrences, as the model asks."""
+        """(tokens, classes): documents with each token (or bucket), or occurrences, depending on the model."""
         counts = self._counts_in_use().counts
         return counts.csr.copy() if isinstance(counts, SparseCounts) else counts
 
@@ -341,7 +341,7 @@ class TextClassifier(CorrectedClassifier):
     # -- texts as vectors ----------------------------------------------------------------------------------------
 
     def transform(self, X: object) -> scipy.sparse.csr_array:
-        """The texts as sparse rows over the tokens in use: whether each occurs, or how often, as the model counts.
+        """Encode texts as sparse rows over the tokens in use: presence or counts, depending on the model.
 
         A fixed vocabulary needs no ``fit``.
 
@@ -354,23 +354,24 @@ class TextClassifier(CorrectedClassifier):
         if not rows.n_columns:
             rows.warn_of_unmatched_entries()
         documents, counts = rows.read(X, "answer")[1].documents, self._sort_counts_in_use(rows)
+        # CSR: the ids and counts of the tokens of each document
         indptr, ids, times = rows.vocabulary.encode(documents, counts)
         values = np.ones(len(ids)) if rows.text_model.binary else times.astype(float)
         return scipy.sparse.csr_array((values, ids, indptr), shape=(len(documents), len(counts)))
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
-        """The tokens that the columns of ``transform`` stand for."""
+        """Names of the columns of ``transform``: the tokens."""
         rows = self._find_rows()
         return np.array(rows.vocabulary.name_tokens(self._sort_counts_in_use(rows)), dtype=object)
 
     def _find_rows(self) -> TextRows:
-        """How texts are read, by a model that may have learned nothing yet."""
+        """The rows of the fitted model, or as declared before the first text."""
         core, declared = self._declare()
         rows: TextRows = declared if core.state is None else core.state.rows  # type: ignore[assignment]
         return rows
 
     def _sort_counts_in_use(self, rows: TextRows) -> BagCounts:
-        """The counts in use; of a fixed vocabulary, even before anything was learned."""
+        """The counts in use; for a fixed vocabulary also before the first text."""
         vocabulary = rows.vocabulary
         if not rows.n_columns and isinstance(vocabulary, FixedVocabulary):
             return vocabulary.select_counts(vocabulary.count([], np.zeros(0, dtype=int), 1, None, True))
@@ -379,9 +380,9 @@ class TextClassifier(CorrectedClassifier):
     # -- explaining ----------------------------------------------------------------------------------------------
 
     def explain(self, X: object, unit: str = "decibans") -> Ledgers:
-        """For each text the ledger of its tokens: how much each counts for every class, how often, and where.
+        """Explain each text by a ledger of its tokens: the evidence for every class, the count and the places of each.
 
-        ``unit`` is what it is shown in: "decibans", "nats", "bits", or "probability" for P(word | class) and factors.
+        ``unit`` is the unit of display: "decibans", "nats", "bits", or "probability" for P(word | class) and factors.
         """
         learned = self._learned()
         check_unit(unit)
@@ -398,7 +399,7 @@ class TextClassifier(CorrectedClassifier):
         )
 
     def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
-        """The tokens that count most for a class: common there, and rare in other classes."""
+        """List the tokens with the most evidence for a class: common there, and rare in other classes."""
         model = self._model()
         labels = model.classes.tolist()
         if label not in labels:
@@ -416,13 +417,15 @@ class TextClassifier(CorrectedClassifier):
 def explain_document(
     naive: DocumentModel, document: Document, split: EvidenceSplit, row: int, prior: LedgerLine
 ) -> Ledger:
-    """The ledger of a document, which is this row of the split evidence."""
+    """Make the ledger of a document, given its row in the split evidence."""
     model, records = naive.text, naive.records
     words = check_words_kept(model.select_counts(records))
+    # table (tokens, classes): log-likelihood of each token; constant (classes,): of a text without any
     table, constant = model.token_weights(records)
     row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
     lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
     if model.model == "bernoulli":
+        # Bernoulli weights are log-odds against absence: show log p(present | c), and absent words in one line
         rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
         lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
     if constant.any():
@@ -430,6 +433,7 @@ def explain_document(
     evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant)).T  # by class
     evidence, names = split.finish_lines(split.weights[row, 1] * evidence[None], slice(row, row + 1))
     lines += [LedgerLine(name, "", ()) for name in names]
+    # evidence is (1, classes, lines)
     weighed = zip(lines, evidence[0].T.tolist(), strict=True)
     lines = [replace(line, log_likelihood=tuple(by_class)) for line, by_class in weighed]
     text = document if isinstance(document, str) else document.decode()

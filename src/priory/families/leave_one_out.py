@@ -1,6 +1,6 @@
 """Leave one row out of counted values, every row at once, for labels and for histograms.
 
-The answers are those of ``total - row``, and tests compare the two: a value that no other row showed vanishes, the bins
+The answers equal ``total - row``, and tests compare the two: a value that no other row showed vanishes, the bins
 of the histogram are chosen again, and so is the strength of the prior. It is fast because one row changes one count by
 one.
 """

@@ -90,7 +90,7 @@ def _draw_one(belief: BeliefFamily, rng: np.random.Generator) -> Any:
 
 
 def _list_numbers(parameters: Any) -> list[tuple[str, float]]:
-    """The random numbers among the parameters, each with its name: that of its value, or of the parameter."""
+    """List the random numbers among the parameters, each named by its value or its parameter."""
     values = getattr(parameters, "values", None)
     parts = [(name, np.ravel(part)) for name, part in _name_parts(parameters) if name not in NOT_DRAWN]
     numbers = [(name, i, float(number)) for name, part in parts for i, number in enumerate(part)]

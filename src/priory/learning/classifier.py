@@ -1,11 +1,11 @@
-"""The one object that changes: a reference to what was learned, with a buffer of single rows in front of it.
+"""The mutable part of a classifier: a reference to what was learned, and a buffer of single rows.
 
 What was learned is a frozen value. A change makes a new one, which takes the place of the old one in a single step; if
 it raises, nothing has happened. Changes of one classifier wait for each other, so no row is lost. An answer is computed
 from the value as it was when it was asked for.
 
 Single rows are the exception: a new value for every row would cost more than the row. They are learned in place, by the
-buffer, under the lock. Whoever reads the value brings it up to date first.
+buffer, under the lock. Reading the value counts them first.
 """
 
 from __future__ import annotations
@@ -37,26 +37,27 @@ class CountingClassifier(LockOwner):
 
     @property
     def changes_in_place(self) -> bool:  # type: ignore[override]
-        """Whether single rows may be in the middle of being learned."""
+        """Whether another thread may be learning a single row in place."""
         return self.buffer is not None
 
     @property
     def state(self) -> Learned | None:
-        """What was learned, the rows of the buffer included; None if there is nothing."""
+        """What was learned, including the rows of the buffer; None before the first row."""
         buffer = self.buffer
         if buffer is not None and buffer.has_pending_rows:
             with self.lock:
+                # checked again under the lock: another thread may have counted them
                 if self.buffer is not None and self.buffer.has_pending_rows:
                     self._count_buffer(self.buffer)
         return self._state
 
     @property
     def has_learned(self) -> bool:
-        """Whether there is anything to answer by or to forget."""
+        """Whether any row was learned."""
         return self._state is not None
 
     def declare(self, rows: RowKind[Any] | None) -> None:
-        """Go on with other parameters; None if they are not known yet. Rows of the buffer are counted before."""
+        """Change the parameters, after counting the buffer; None if they are not known yet."""
         with self.lock:
             state = self.state
             self.declared, self.buffer = rows, None
@@ -64,7 +65,7 @@ class CountingClassifier(LockOwner):
                 self._state = state.with_parameters(rows)
 
     def change(self, step: Callable[[Learned | None], Learned | None]) -> None:
-        """``state = step(state)``; if that raises, nothing has happened."""
+        """Set ``state = step(state)``; if that raises, the state is unchanged."""
         with self.lock:
             self._state = step(self.state)
             self.buffer = None
@@ -78,8 +79,9 @@ class CountingClassifier(LockOwner):
         classes: Array | None,
         strict: bool,
     ) -> None:
-        """Learn a batch; the buffer takes a few rows unless there is something new in them."""
+        """Learn a batch: by the buffer if it is small, without new classes or columns."""
         with self.lock:
+            # the buffer learns rows of weight one, of classes already known
             is_plain = sample_weight is None and classes is None and not strict
             if is_plain and has_few_rows(X) and self._buffer_batch(X, encode):
                 return
@@ -90,7 +92,7 @@ class CountingClassifier(LockOwner):
             )
 
     def _buffer_batch(self, X: object, encode: LabelEncoder) -> bool:
-        """Learn a few rows in the buffer; False, and nothing has changed, if the statistics have to learn them."""
+        """Learn a few rows in the buffer; return False, changing nothing, if the full statistics are needed."""
         buffer, state = self._open_buffer(), self._state
         if buffer is None or state is None or state.needs_declared_classes:
             return False
@@ -110,7 +112,7 @@ class CountingClassifier(LockOwner):
     # -- rows one at a time --------------------------------------------------------------------------------------
 
     def learn_row(self, rows: RowKind[Any], x: object, y: Label, encode: LabelEncoder) -> None:
-        """Learn one row; the buffer takes it unless there is something new in it."""
+        """Learn one row: by the buffer, unless it has a new class or column."""
         with self.lock:
             buffer = self._open_buffer()
             if buffer is not None:
@@ -124,7 +126,7 @@ class CountingClassifier(LockOwner):
             self.change(lambda before: learn_more(before, rows, known.wrap_row(x, learns=True), partial(encode, [y])))
 
     def forget_row(self, x: object, y: Label, encode: LabelEncoder) -> None:
-        """Forget one row; the buffer does it unless only the statistics can tell whether it was learned."""
+        """Forget one row: by the buffer, unless only the full statistics can tell whether it was learned."""
         with self.lock:
             buffer = self._open_buffer()
             state = self._state
@@ -139,7 +141,7 @@ class CountingClassifier(LockOwner):
             self.change(lambda before: before and forget(before, before.rows.wrap_row(x, learns=True), one))
 
     def answer_row(self, x: object) -> dict[Label, float]:
-        """The probability of each class for one row; empty as long as nothing was learned."""
+        """The probability of each class for one row; empty before the first row was learned."""
         with self.lock:
             buffer = self._open_buffer()
             if buffer is not None and buffer.needs_statistics:
@@ -164,7 +166,7 @@ class CountingClassifier(LockOwner):
         return self.buffer
 
     def _count_buffer(self, buffer: RowBuffer[Any]) -> None:
-        """Count the rows of the buffer; it stays open unless a class or a column has come or gone."""
+        """Count the rows of the buffer; it stays open unless classes or columns have changed."""
         before = self._state
         assert before is not None
         after = buffer.count_into(before)

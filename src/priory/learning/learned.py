@@ -63,7 +63,7 @@ class Learned:
         return self.statistics.classes
 
     def with_parameters(self, declared: RowKind[Any]) -> Learned:
-        """The same under the parameters of ``declared``."""
+        """A copy with the parameters of ``declared``."""
         rows = self.rows.with_parameters(declared)
         return self if rows is self.rows else replace(self, rows=rows)
 
@@ -72,14 +72,15 @@ class Learned:
         return self.rows.model(self.statistics)
 
     def find_corrections(self) -> Corrections | None:
-        """The corrections in use: those that were kept, or those that follow from the statistics."""
+        """The corrections in use: kept ones, or else derived from the statistics."""
         return self.derive_corrections() if self.corrections is None else self.corrections
 
     def derive_corrections(self) -> Corrections | None:
-        """The corrections that follow from the statistics; None if they keep no rows, or too few."""
+        """Derive corrections from the kept rows; None if there are none, or too few."""
         sample = self.statistics.sample
         if not self.rows.is_calibrated or sample is None:
             return None
+        # cached in the statistics: corrections are a function of record and parameters
         key = repr(self.rows.parameters)
         return self.statistics.derive("corrections", lambda _: self.fit_corrections(sample), key)
 
@@ -93,7 +94,7 @@ class Learned:
 
     @property
     def correction_names(self) -> tuple[str, ...]:
-        """The corrections that the answers have."""
+        """Names of the corrections applied to answers."""
         corrections = self.find_corrections()
         return () if corrections is None else corrections.names
 
@@ -103,27 +104,29 @@ class Learned:
         return self.rows.parameters.has_class_prior() and len(self.statistics.declared) < len(self.classes)
 
     def has_fitting_corrections(self) -> bool:
-        """Whether the corrections that were kept, if any, are for this model."""
+        """Whether the kept corrections, if any, have the shapes of this model."""
         if self.corrections is None:
             return True
         model = self.model()
         return self.corrections.fits_model(len(model.classes), model.n_parts, model.encoded_widths)
 
     def use_corrections(self, corrections: Corrections | None) -> Learned:
-        """The same with corrections that were just derived."""
+        """A copy with corrections that were just derived."""
         return replace(self, corrections=corrections, changes=0)
 
     def drop_corrections(self) -> Learned:
-        """Derive corrections anew when they are needed; name them if they cannot be."""
+        """Drop the corrections: they are derived again on demand, or listed as ``stale`` without kept rows."""
+        # with a sample nothing is lost: corrections follow from it
         lost = self.corrections if self.statistics.sample is None else None
         stale = self.stale if lost is None else tuple(dict.fromkeys((*self.stale, *lost.names)))
         return replace(self, corrections=None, changes=0, stale=stale)
 
     def join(self, other: Learned) -> tuple[RowKind[Any], ModelStatistics, ModelStatistics]:
-        """The columns of both, and the statistics of each over them; an error if they cannot be added."""
+        """The union of the columns, and both statistics over it; raises if they cannot be added."""
         rows = self.rows.join(other.rows)
         if self.clock != other.clock:
             raise StaleModelError(f"the models have decayed differently (clock_ {self.clock:g} and {other.clock:g}).")
+        # blocks of columns are reordered to the common schema before adding
         return rows, rows.place(self.statistics, self.rows), rows.place(other.statistics, other.rows)
 
     def __add__(self, other: Learned) -> Learned:
@@ -133,7 +136,7 @@ class Learned:
         return total.drop_corrections()
 
     def prune(self) -> Learned:
-        """The same without what a sum of parts has beyond the declared limits."""
+        """A copy pruned to the declared limits, such as ``max_tokens``."""
         return replace(self, statistics=self.rows.prune(self.statistics))
 
     def __sub__(self, part: Learned) -> Learned | None:
@@ -143,7 +146,7 @@ class Learned:
 
 
 def settle(learned: Learned, statistics: ModelStatistics) -> Learned | None:
-    """The value with these statistics: classes and columns leave with their last row; None if no class is left."""
+    """Replace the statistics, dropping classes and columns without rows; None if no class is left."""
     rows, left = learned.rows.settle(statistics)
     left = left.drop_absent_classes()
     return replace(learned, rows=rows, statistics=left) if len(left.classes) else None
@@ -153,7 +156,7 @@ def settle(learned: Learned, statistics: ModelStatistics) -> Learned | None:
 
 
 def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: object = None) -> Learned:
-    """Learn all rows, and derive what follows from them."""
+    """Learn all rows, then choose parameters and derive corrections."""
     rows, batch = rows.read(X, "fit")
     classes, group = encode()
     learned, weight = _count_first(rows, batch, classes, group, sample_weight)
@@ -174,6 +177,7 @@ def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: obje
 
 def _check_classes(learned: Learned) -> None:
     """Warn of labels that may mean the same, and raise an error if ``class_weight`` names a class without rows."""
+    # "Spam" beside "spam" is probably one class
     classes, counts = learned.classes.tolist(), learned.statistics.n.tolist()
     if isinstance(classes[0], str):
         similar = describe_similar_labels(dict(zip(classes, counts, strict=True)))
@@ -187,13 +191,14 @@ def _check_classes(learned: Learned) -> None:
 
 
 def count(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: object = None) -> Learned | None:
-    """Learn rows beside a model, as a part that adds; None if they weigh nothing, and declare no class."""
+    """Count rows into a part; None if their total weight is 0 and they declare no class."""
     weighs_nothing = sample_weight is not None and not np.any(np.asarray(sample_weight, dtype=float))
     rows, batch = rows.read(X, "learn" if rows.n_columns else "fit")
     classes, group = encode()
     weight = check_rows(batch, group, None if weighs_nothing else sample_weight)
     counted = count_batch(rows, batch, classes, group, weight)
     if weighs_nothing:
+        # zero counts: such a part may still declare classes
         counted = counted - counted
     if rows.parameters.has_class_prior():
         counted = counted.declare_classes(classes)
@@ -203,7 +208,7 @@ def count(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: ob
 def _count_first(
     rows: RowKind[Any], batch: Batch, classes: Array, group: Array, sample_weight: object
 ) -> tuple[Learned, Array | None]:
-    """What the first rows teach, and their weights, checked."""
+    """Count the first rows; return the result and the checked weights."""
     weight = check_rows(batch, group, sample_weight)
     counted = count_batch(rows, batch, classes, group, weight)
     if rows.parameters.has_class_prior():
@@ -214,13 +219,13 @@ def _count_first(
 
 
 def count_batch(rows: RowKind[Any], batch: Any, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-    """The statistics of rows that were read, if they fit into memory."""
+    """Count a batch, after checking that its statistics fit into memory."""
     check_memory(len(classes), rows.n_columns)
     return rows.count(batch, classes, group, weight)
 
 
 def check_rows(batch: Batch, group: Array, sample_weight: Any) -> Array | None:
-    """The weights of the rows; an error if labels or weights are not one for each row."""
+    """Return the weights (rows,); raise unless there is one label and one weight for each row."""
     if len(group) != batch.rows:
         raise DataError(
             f"Found input variables with inconsistent numbers of samples: X has {batch.rows}, y {len(group)}."
@@ -275,9 +280,11 @@ def learn_more(
 def _step_tempering(before: Learned, batch: Any, labels: Array, group: Array, weight: Array | None) -> Learned:
     """Predict, then learn: the tempering of the corrections learns from the answers to a new batch."""
     corrections = before.find_corrections()
+    # positions of rows with a known class and a weight; others cannot be scored
     used = np.flatnonzero(find_members(labels, before.classes)[group] & (weight is None or weight > 0))
     if corrections is None or not len(used):
         return before
+    # (used,): class indices in the order of the classes already learned
     own = np.searchsorted(before.classes, labels[group[used]])
     cells, counts = take_rows(before.rows.read_cells(batch), used), None if weight is None else weight[used]
     updated = before.rows.calibrator().update(before.model(), corrections, cells, own, counts)
@@ -285,14 +292,14 @@ def _step_tempering(before: Learned, batch: Any, labels: Array, group: Array, we
 
 
 def _resolve_first_classes(classes: Array | None, strict: bool) -> Array | None:
-    """The classes that the first batch is counted over; None if its own labels are all there are."""
+    """The classes of the first batch; None to use its own labels."""
     if classes is None and strict:
         raise DataError("classes must be passed on the first call to partial_fit.")
     return classes
 
 
 def _resolve_more_classes(classes: Array | None, known: Array, strict: bool) -> Array:
-    """The classes that a later batch is counted over."""
+    """The classes of a later batch: known and newly declared ones."""
     if classes is None:
         return known
     if not strict:
@@ -303,9 +310,10 @@ def _resolve_more_classes(classes: Array | None, known: Array, strict: bool) -> 
 
 
 def _follow_sample(before: Learned | None, after: Learned) -> Learned:
-    """What was learned, its corrections dropped once too many of the kept rows have changed."""
+    """Count changes of the kept rows; drop the corrections when they exceed ``refresh_after``."""
     if not after.rows.is_calibrated:
         return after
+    # without a sample no changes are counted, and the corrections stay in use
     changes, n_kept = after.changes, 0
     sample = after.statistics.sample
     if sample is not None:
@@ -329,6 +337,7 @@ def forget(
         raise StaleModelError(
             f"the model has decayed (clock_ is {before.clock:g}); call forget(..., learned_at=<clock_ then>)."
         )
+    # the decay since the rows were learned: they weigh this much now
     scale = 1.0 if learned_at is None or before.clock == 1.0 else before.clock / learned_at
     total = rows.place(before.statistics, before.rows)
 
@@ -341,6 +350,7 @@ def forget(
     try:
         left = subtract(len(group))
     except NotLearnedError as found:
+        # bisection over prefixes of the rows: the first prefix that cannot be subtracted ends with the row
         row, error = find_unlearned_row(subtract, len(group), found)
         cell, label = rows.describe_cell(batch, row, error), labels.tolist()[group[row]]
         reason = f"{cell} was not learned in class {label!r}, or not this often"
@@ -354,8 +364,9 @@ def forget(
 
 
 def _check_known_classes(classes: Array, labels: Array, group: Array, weight: Array | None) -> None:
-    """Raise an error for the first row whose class has no rows."""
+    """Raise an error for the first row of a class that was never learned."""
     used = np.unique(group if weight is None else group[weight > 0])
+    # used: indices of classes with at least one row of positive weight
     unknown = labels[used[~find_members(labels[used], classes)]]
     if len(unknown):
         raise NotLearnedError(
@@ -388,7 +399,7 @@ def derive_anew(
 
 
 def finish(total: Learned) -> Learned:
-    """The last steps of ``fit``, for parts that were added up."""
+    """Run the last steps of ``fit`` on a sum of parts."""
     whole, rows, sample = total, total.rows, total.statistics.sample
     rows.check_learned(total.statistics)
     if rows.is_calibrated and not rows.memory and sample is not None:  # its rows are not kept any longer
@@ -403,14 +414,14 @@ def finish(total: Learned) -> Learned:
 def read_learned_rows(
     learned: Learned, X: object, encode: LabelEncoder, sample_weight: object = None
 ) -> tuple[Any, Array, Array | None]:
-    """Rows that were learned: what was read, the class of each, and their weights."""
+    """Read learned rows: the batch, the class of each row (rows,) and the weights (rows,)."""
     batch = learned.rows.read(X, "answer", learned.statistics)[1]
     group = encode(learned.classes)[1]
     return batch, group, check_rows(batch, group, sample_weight)
 
 
 def sample_learned_rows(learned: Learned, batch: Batch, group: Array, weight: Array | None) -> tuple[RowSample, Array]:
-    """A sample of rows that were learned but not kept, and the position of each of them."""
+    """Sample learned rows that the model does not keep; also return their positions in the batch."""
     size = choose_memory(None, learned.rows.parameters.refine is True)
     return learned.rows.sample(learned.rows.read_cells(batch), learned.classes, group, weight, size)
 
@@ -419,7 +430,7 @@ def sample_learned_rows(learned: Learned, batch: Batch, group: Array, weight: Ar
 
 
 def answer(learned: Learned, X: object, normaliser: Normaliser | None = None) -> Array:
-    """(rows, classes): log p(c, x), or the answers of a normaliser; in parts, so that little else is in memory."""
+    """(rows, classes): log p(c, x), or its normalised form, computed in parts to bound memory."""
     batch = learned.rows.read(X, "answer", learned.statistics)[1]
     shape = batch.rows, len(learned.classes)
     check_answer_memory(*shape)
@@ -430,7 +441,7 @@ def answer(learned: Learned, X: object, normaliser: Normaliser | None = None) ->
 
 
 def find_best(learned: Learned, X: object) -> Array:
-    """(rows,): the number of the most probable class of each row."""
+    """(rows,): index of the most probable class of each row."""
     batch = learned.rows.read(X, "answer", learned.statistics)[1]
     best = np.empty(batch.rows, dtype=np.int64)
     for part, rows in split_answers(batch, len(learned.classes)):
@@ -445,12 +456,14 @@ def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) 
     prior = model.log_prior()
     if learned.rows.is_calibrated:
         return normaliser(learned.calibrated().log_probabilities(cells), prior)
+    # (rows, classes), normalised by row shards on all cores
     joint = model.log_joint(cells)
     return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
 
 
 def split_answers(batch: Any, n_classes: int) -> Iterator[tuple[slice, Any]]:
-    """Rows in parts of so many that the answers to one part are a small array."""
+    """Split rows into parts of at most ``ANSWERS_AT_A_TIME`` answers."""
+    # rows per part
     step = max(1, ANSWERS_AT_A_TIME // max(n_classes, 1))
     if batch.rows <= step:
         yield slice(0, batch.rows), batch

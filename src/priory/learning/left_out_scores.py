@@ -1,4 +1,4 @@
-"""Judging by rows left out: what is judged is derived from the statistics without the rows that judge it."""
+"""Cross-validation by subtraction: each fold is scored by the model of ``total - fold``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_ROWS_FOR_TEN_FOLDS = 1000  # rows are judged by ten folds up to here, and by
 
 
 def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: Array | None = None) -> Scores:
-    """Each row of a sample judged by the model without its fold; a row that occurs often is in several folds.
+    """Score each row of a sample by the model without its fold; a row that occurs often is in several folds.
 
     With very many classes only some rows of each fold are judged; all of them are left out.
     """
@@ -40,6 +40,7 @@ def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: 
     for fold_weight in split_weights(sample, folds):
         fold = np.flatnonzero(fold_weight)
         if len(fold):
+            # fold_weight (sample rows,): how many copies of each row the fold leaves out
             out = sample.take(fold, fold_weight[fold])
             part = replace(learned.model().observe(out.blocks, out.group, out.weight), sample=out)
             answers.append(answer_without(learned, part, take_rows(out.blocks, slice(max_rows))))
@@ -51,14 +52,16 @@ def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: 
 
 
 def judge_splits(learned: Learned, batch: Batch, group: Array, splits: Iterable[tuple[Array, Array]]) -> Scores:
-    """Each fold judged by the model without it, and without all else that its split leaves out."""
+    """Score the test rows of each split by the model of its training rows."""
     cells, tested, answers = learned.rows.read_cells(batch), [], []
     model, rows = learned.model(), learned.rows
     for train, test in splits:
+        # more than the test rows where a split skips rows, as with time series
         out = np.setdiff1d(np.arange(len(group)), train)
         left_out, own = take_rows(cells, out), group[out]
         part = model.observe(left_out, own, None)
         if learned.statistics.sample is not None:
+            # the whole part as its own sample: subtraction removes its rows from the kept ones too
             part = replace(part, sample=rows.sample(left_out, learned.classes, own, None, len(out))[0])
         answers.append(answer_without(learned, part, take_rows(cells, test)))
         tested.append(test)
@@ -68,7 +71,7 @@ def judge_splits(learned: Learned, batch: Batch, group: Array, splits: Iterable[
 
 
 def sample_part(learned: Learned, X: object, encode: LabelEncoder) -> RowSample:
-    """A fair sample of some learned rows, which adds."""
+    """Sample some learned rows; samples of parts add up to a sample of all."""
     batch, group, weight = read_learned_rows(learned, X, encode)
     if learned.rows.is_calibrated:
         return sample_learned_rows(learned, batch, group, weight)[0]
@@ -77,7 +80,7 @@ def sample_part(learned: Learned, X: object, encode: LabelEncoder) -> RowSample:
 
 
 def judge_parts(learned: Learned, sample: RowSample) -> Scores:
-    """The scores of a sample of learned rows: each in its fold or, without corrections, left out one by one."""
+    """Score a sample of learned rows, by folds or, without corrections, by leave-one-out."""
     if learned.rows.is_calibrated:
         return judge_sample(learned, sample, "auto")
     answers = answer_left_out(learned, sample.blocks, sample.group)
@@ -85,20 +88,20 @@ def judge_parts(learned: Learned, sample: RowSample) -> Scores:
 
 
 def answer_without(learned: Learned, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
-    """log p(c | x) of rows, by the model without ``part`` and the corrections that follow from what is left."""
+    """(rows, classes): log p(c | x) by the model without ``part``, its corrections derived from the rest."""
     rest = replace(learned, statistics=learned.statistics - part)
     answering = CalibratedModel(rest.model(), rest.derive_corrections(), rest.rows.is_calibrated)
     return answering.log_probabilities(cells)
 
 
 def answer_left_out(learned: Learned, cells: Sequence[Cells], group: Array) -> Array:
-    """log p(c | x) of learned rows, each from the uncorrected model without it."""
+    """(rows, classes): leave-one-out log p(c | x) of learned rows, uncorrected."""
     model = learned.model()
     return log_normalise(model.leave_one_out(cells, group), model.leave_one_out_prior(group))
 
 
 def make_scores(learned: Learned, group: Array, log_p: Array, weight: Array | None = None) -> Scores:
-    """The scores of log probabilities of rows whose classes are known."""
+    """Score log probabilities (rows, classes) against the true classes (rows,)."""
     from priory.evaluation.scores import Scores  # answers do without it
 
     return Scores.of(learned.classes[group], log_p, learned.classes, weight, logs=True)

@@ -34,7 +34,7 @@ MAX_REMEMBERED_ROWS = 100_000  # rows learned one at a time whose hashes are rem
 
 
 class RowBuffer(Generic[RowT]):
-    """What single rows have changed since they were last counted into the record."""
+    """Single rows learned and forgotten since the statistics were last updated."""
 
     def __init__(self, model: OpenModel[RowT], learned: Learned) -> None:
         statistics = learned.statistics
@@ -56,12 +56,12 @@ class RowBuffer(Generic[RowT]):
 
     @classmethod
     def open(cls, learned: Learned) -> RowBuffer[Any] | None:
-        """A buffer in front of what was learned; None if a row would cost as much as all that was learned."""
+        """Open a buffer; None if updating the model by one row would cost as much as counting all rows."""
         model = learned.rows.open(learned.statistics)
         return None if model is None else cls(model, learned)
 
     def restart(self, statistics: ModelStatistics) -> None:
-        """Go on from a record that has all rows."""
+        """Empty the buffer, after its rows were counted into ``statistics``."""
         self.learned: list[tuple[RowT, int]] = []
         self.forgotten: list[tuple[RowT, int]] = []
         self.pending_bytes = 0
@@ -70,34 +70,34 @@ class RowBuffer(Generic[RowT]):
 
     @property
     def has_pending_rows(self) -> bool:
-        """Whether the record lacks rows."""
+        """Whether there are rows to count into the statistics."""
         return bool(self.learned or self.forgotten)
 
     @property
     def is_full(self) -> bool:
-        """Whether the rows that the record lacks take too much memory."""
+        """Whether pending rows take too much memory."""
         return self.pending_bytes > MAX_PENDING_BYTES
 
     def find_group(self, label: object) -> int | None:
-        """The number of a class; None if it is new, or a label of another type."""
+        """Index of a class; None if it is new, or a label of another type."""
         plain = label.item() if isinstance(label, np.generic) else label
         return self._group.get(plain) if type(plain) is self._label_type else None
 
     def hash_row(self, row: RowT, group: int) -> int:
-        """The hash of a row and its class: that of `priory.model.row_sample`, if there is a sample."""
+        """Hash a row and its class, as `priory.model.row_sample` does if there is a sample."""
         if self.sample is None:
             return hash((row, group))
         return finish_row_hash(self._label_hashes[group], self.model.hash_row(row))
 
     def learn(self, row: RowT, group: int) -> None:
-        """Learn a row; the tempering learns from the answer to it before the model does."""
+        """Learn a row: first the tempering from the model's answer to it, then the model."""
         row_hash = self.hash_row(row, group)
         if self.corrections is not None:
             self.corrections.learn(self.model, row, group, row_hash)
         self._learn_row(row, group, row_hash)
 
     def learn_all(self, rows: Sequence[RowT], groups: Sequence[int]) -> None:
-        """Learn rows; the tempering learns from the answers to all of them before the model does."""
+        """Learn rows: first the tempering from the model's answers to all of them, then the model."""
         hashes = list(map(self.hash_row, rows, groups))
         if self.corrections is not None:
             for row, group, row_hash in zip(rows, groups, hashes, strict=True):
@@ -118,17 +118,19 @@ class RowBuffer(Generic[RowT]):
             self._count_changes(changes)
 
     def forget(self, row: RowT, group: int) -> bool:
-        """Forget a row; False, and nothing has changed, if that is for the record to decide.
+        """Forget a row; return False, changing nothing, if only the full statistics can tell.
 
-        It is where the row may not have been learned, and where it is the last of its class.
+        They are needed where the row may not have been learned, and where it is the last of its class.
         """
         row_hash = self.hash_row(row, group)
         is_known = row_hash in self._remembered or (self.sample is not None and row_hash in self.sample)
+        # the last row of a class removes the class, which changes every shape
         if self.model.n[group] <= 1 or (self.sample is not None and not self.sample.can_remove(row_hash)):
             return False
         if not self.model.forget(row, group, is_known, is_new=row_hash in self._new):
             return False
         self._succession = None
+        # decrement both multisets of hashes
         for counts in (self._remembered, self._new):
             if counts.get(row_hash, 0) > 1:
                 counts[row_hash] -= 1
@@ -136,6 +138,7 @@ class RowBuffer(Generic[RowT]):
                 counts.pop(row_hash, None)
         self.forgotten.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
+        # a forgotten row must not influence answers through corrections
         if self.corrections is not None and self.corrections.has_seen(row_hash):
             self.corrections = None
         if self.sample is not None and (changes := self.sample.remove(row_hash)):
@@ -143,7 +146,7 @@ class RowBuffer(Generic[RowT]):
         return True
 
     def _count_changes(self, changes: int) -> None:
-        """Kept rows came or went: the corrections may have to be derived anew."""
+        """Count changes of the kept rows; invalidate the corrections when they exceed ``refresh_after``."""
         assert self.sample is not None
         if self.corrections is not None:
             self.corrections.changes += changes
@@ -151,7 +154,7 @@ class RowBuffer(Generic[RowT]):
                 self.corrections = None
 
     def log_probabilities(self, row: RowT) -> Array | None:
-        """(classes,): log p(c | x); None if that is for the record to say. ``corrections`` must be there."""
+        """(classes,): log p(c | x); None if the full statistics are needed. ``corrections`` must be set."""
         assert self.corrections is not None
         if not self.is_limited:
             joint = self.model.log_joint(row)
@@ -162,6 +165,7 @@ class RowBuffer(Generic[RowT]):
         if self._succession is None:
             self._succession = Succession(float(self.model.n.sum()), self.model.estimated_log_prior())
         answer = self._succession.limit(answer)
+        # (classes,): declared minus estimated log prior, if a prior is declared
         shift = self.model.find_prior_shift()
         return answer if shift is None else log_normalise_row(answer + shift, self.model.log_prior)
 
@@ -169,11 +173,11 @@ class RowBuffer(Generic[RowT]):
 
     @property
     def needs_statistics(self) -> bool:
-        """Whether something has to be derived from statistics with all rows before the buffer can answer."""
+        """Whether pending rows have to be counted before the buffer can answer."""
         return self.corrections is None or (self.corrections.needs_families and self.model.needs_record)
 
     def prepare_answer(self, learned: Learned) -> Learned:
-        """Derive what is not valid any more, from statistics with all rows: corrections and, if needed, families."""
+        """Derive invalid corrections and, if needed, families, from statistics with all rows."""
         if self.corrections is None:
             learned = learned.use_corrections(learned.derive_corrections())
             self.corrections = follow_corrections(learned, is_fresh=True)
@@ -182,7 +186,8 @@ class RowBuffer(Generic[RowT]):
         return learned
 
     def count_into(self, before: Learned) -> Learned | None:
-        """What was learned, with the rows, the sample and the corrections of the buffer; None if nothing is left."""
+        """Add the buffer's rows, sample and corrections to ``before``; None if nothing is left."""
+        # the buffer has kept the sample up to date, so only the counts are added
         total = replace(before.statistics, sample=None)
         if self.learned:
             total = total + self._observe(before, self.learned)
@@ -217,7 +222,7 @@ def follow_corrections(learned: Learned, is_fresh: bool) -> BufferCorrections:
 
 
 class BufferCorrections:
-    """The corrections in use, and which rows they have seen."""
+    """The corrections in use, and the hashes of the rows they depend on."""
 
     def __init__(
         self,
@@ -241,13 +246,13 @@ class BufferCorrections:
 
     @property
     def needs_families(self) -> bool:
-        """Whether answers are those of the model's families, corrected or not."""
+        """Whether answers use the families of the columns."""
         return self.rows is None or self.tempers_columns
 
     def learn(self, model: OpenModel[RowT], row: RowT, group: int, row_hash: int) -> None:
-        """Predict, then learn: the tempering learns from the answer to a row before the model has learned it.
+        """Update the tempering by the model's answer to a row that it has not learned yet.
 
-        That of columns is as it was derived.
+        Weights of single columns are left as they were derived.
         """
         if self.rows is None or not self.tempers or self.tempers_columns:
             return
@@ -261,7 +266,7 @@ class BufferCorrections:
         return self.rows is not None and (self.seen is None or row_hash in self.seen)
 
     def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
-        """(classes,): log p(c | x) with the estimated class prior; None if that is for the record to say."""
+        """(classes,): log p(c | x) with the estimated class prior; None if the full statistics are needed."""
         if self.rows is None or self.tempers_columns:
             found = model.column_evidence(row)
             if found is None:
@@ -276,23 +281,24 @@ class BufferCorrections:
 
 
 def _tempers_columns(corrections: Corrections | None, n_texts: int) -> bool:
-    """Whether corrections are weights of all that a model says, its columns included."""
+    """Whether tempering has a weight for every column."""
     return corrections is not None and not corrections.members and len(corrections.tempering.weights) > 1 + n_texts
 
 
 class TokenFinder:
-    """The tokens of one text at a time that corrections give a weight to."""
+    """Finds the tokens of one text that corrections give a weight to."""
 
     def __init__(self, tokens: TokenFeatures, tokenizer: Tokenizer) -> None:
         self.reader = SingleTextReader(tokenizer)
         self.kernel = open_kernel(tokens.arena, tokens.ends, np.zeros((len(tokens.ends), 1)), tokenizer)
         nodes = self.kernel.first_nodes
+        # (token numbers of the kernel,): the column of each token in the corrections, -1 for none
         self.column = np.full(max(2 * len(nodes), int(nodes.max(initial=0)) + 1), -1)
         self.column[nodes] = np.arange(len(nodes))
         self.tokens, self.pairs = tokens, make_pair_hasher(tokenizer) if len(tokens.pairs) else None
 
     def find(self, text: str | bytes) -> Array:
-        """The numbers of the tokens of a text, and of its pairs of words, each once."""
+        """Indices of the distinct tokens and word pairs of a text."""
         nodes, _ = self.kernel.find(*self.reader.prepare(text))
         columns = self.column[nodes[nodes < len(self.column)]]
         if self.pairs is not None:

@@ -1,7 +1,7 @@
-"""The interface of rows: everything in which tables, texts and arrays differ. A `RowKind` is a frozen value.
+"""The interface `RowKind`, a frozen value: everything in which tables, texts and arrays differ.
 
-A declared `RowKind` has parameters alone; ``read`` adds the columns. What was learned is the statistics that ``count``
-returns, and every answer is a function of both (``model``).
+Before data, a `RowKind` has parameters alone; ``read`` adds the columns. ``count`` returns statistics, and every answer
+is a function of both (``model``).
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class Batch(Protocol):
         """The number of rows."""
 
     def take_rows(self, rows: Array) -> Self:
-        """Some of the rows."""
+        """Select rows by position."""
 
 
 BatchT = TypeVar("BatchT", bound=Batch)
 
 
 class Parameters(SimpleNamespace):
-    """The parameters of an estimator, as they were declared."""
+    """The declared parameters of an estimator."""
 
     def has_class_prior(self) -> bool:
-        """Whether probabilities of classes are declared, and with them the classes."""
+        """Whether class probabilities are declared, which also declare the classes."""
         prior = getattr(self, "class_prior", getattr(self, "priors", None))
         return prior is not None and not isinstance(prior, str)
 
@@ -69,68 +69,68 @@ class RowKind(ABC, Generic[BatchT]):
 
     @abstractmethod
     def with_attributes(self, attributes: Mapping[str, Any]) -> Self:
-        """The same parameters with these columns."""
+        """A copy with these columns."""
 
     def with_parameters(self, declared: Self) -> Self:
-        """The same columns with the parameters of ``declared``."""
+        """A copy with the parameters of ``declared``."""
         same = self.parameters is declared.parameters
         return self if same else declared.with_attributes(self.attributes)
 
     @property
     @abstractmethod
     def n_columns(self) -> int:
-        """The number of columns; 0 as long as nothing was read."""
+        """The number of columns; 0 before the first rows."""
 
     def find_open_columns(self, names: Sequence[str], strings: Sequence[str], dates: Sequence[str]) -> list[str]:
-        """The columns whose kinds only all rows can decide; ``strings`` do not hold numbers, and some are ``dates``."""
+        """List the columns whose kinds depend on all rows; ``strings`` hold no numbers, ``dates`` are among them."""
         return []
 
     def find_zones(self) -> dict[str, str]:
-        """For each column of dates the time zone that they are learned in, "" if they have none."""
+        """Map each column of dates to its time zone, "" for none."""
         return {}
 
     def with_profiles(self, names: Sequence[str], profiles: Profiles) -> Self:
-        """The same for columns of these names, of kinds that ``profiles`` tell of the open ones."""
+        """A copy for the named columns; ``profiles`` give the kinds of the open ones."""
         return self
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def check(self) -> None:
-        """Raise an error for parameters that cannot be."""
+        """Raise an error for invalid parameters."""
 
     @abstractmethod
     def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, BatchT]:
-        """Rows as users give them, checked against what was learned; the result has their new columns."""
+        """Read and check users' rows; return a copy with any new columns, and the batch."""
 
     @abstractmethod
     def wrap_row(self, x: Any, learns: bool) -> object:
-        """One row as ``read`` takes it; ``learns`` if the row is learned or forgotten rather than answered."""
+        """Wrap one row for ``read``; ``learns`` if it is learned or forgotten, not answered."""
 
     def list_rows(self, batch: BatchT) -> list[Any]:
-        """The rows one by one, as a model that is opened for single rows takes them."""
+        """List single rows as an `OpenModel` takes them."""
         raise NotImplementedError
 
     @abstractmethod
     def read_cells(self, batch: BatchT) -> Any:
-        """Rows as the model takes them."""
+        """Convert a batch to the cells that the model scores."""
 
     def describe_cell(self, batch: BatchT, row: int, error: NotLearnedError) -> str:
-        """What of a row was not learned."""
+        """Describe the cell of a row that was not learned."""
         return error.subject or "it"
 
     # -- learning ------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def count(self, batch: BatchT, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        """The statistics of rows, with a fair sample of them if corrections are derived from it."""
+        """Count a batch; with corrections, the statistics include a uniform sample of the rows."""
 
     def place(self, statistics: ModelStatistics, columns: Self) -> ModelStatistics:
-        """Statistics over other ``columns``, rearranged to these."""
+        """Rearrange statistics of ``columns`` to the columns of this value."""
         return statistics
 
     def join(self, other: Self) -> Self:
-        """The columns of both; an error if their statistics cannot be added."""
+        """The union of the columns; raises if their statistics cannot be added."""
         return self
 
     def settle(self, statistics: ModelStatistics) -> tuple[Self, ModelStatistics]:
@@ -138,11 +138,11 @@ class RowKind(ABC, Generic[BatchT]):
         return self, statistics
 
     def prune(self, statistics: ModelStatistics) -> ModelStatistics:
-        """Drop what a sum of parts has beyond the declared limits."""
+        """Reduce a sum of parts to the declared limits."""
         return statistics
 
     def choose(self, statistics: ModelStatistics, batch: BatchT, group: Array, weight: Array | None) -> Self:
-        """The parameters that only ``fit`` can choose, from the rows themselves."""
+        """Choose the parameters that only ``fit`` can, such as ``alpha="loo"``."""
         return self
 
     def check_learned(self, statistics: ModelStatistics) -> None:
@@ -155,11 +155,11 @@ class RowKind(ABC, Generic[BatchT]):
         """The model: log_prior() and log_joint(cells), and what calibration needs, if it is calibrated."""
 
     def open(self, statistics: ModelStatistics) -> OpenModel[Any] | None:
-        """The model opened for single rows; None if a row would cost as much as all that was learned."""
+        """A mutable model for single rows; None if one row would cost as much as counting all rows."""
         return None
 
     def find_fault(self, statistics: ModelStatistics) -> str | None:
-        """Why the statistics cannot belong to these columns and parameters; None if they can."""
+        """Describe why statistics do not fit these columns and parameters; None if they do."""
         return None
 
     # -- the sample that corrections are derived from ------------------------------------------------------------
@@ -170,16 +170,16 @@ class RowKind(ABC, Generic[BatchT]):
         raise NotImplementedError
 
     def keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
-        """Cells as a sample keeps them: texts as bags of tokens."""
+        """Convert cells to the form stored in a sample: texts become bags of tokens."""
         return list(cells)
 
     def calibrator(self) -> Calibrator:
-        """How corrections are fitted, as declared."""
+        """The fitter of corrections, as declared."""
         raise NotImplementedError
 
     @property
     def memory(self) -> int:
-        """The number of rows that are kept."""
+        """The number of rows kept in the sample."""
         return choose_memory(self.parameters.memory, self.parameters.refine is True) if self.is_calibrated else 0
 
     @property
@@ -195,12 +195,12 @@ class RowKind(ABC, Generic[BatchT]):
     def sample(
         self, cells: Sequence[Cells], classes: Array, group: Array, weight: Array | None, memory: int
     ) -> tuple[RowSample, Array]:
-        """A fair sample of at most ``memory`` rows, and the position of each of them."""
+        """A uniform sample of at most ``memory`` rows, and their positions in the batch."""
         return RowSample.of(self.column_names, cells, classes, group, weight, memory, self.keep_cells)
 
 
 def check_calibration(parameters: Parameters) -> None:
-    """Raise an error for parameters of corrections that cannot be."""
+    """Raise an error for invalid parameters of corrections."""
     if parameters.calibrate not in ("loo", False):
         raise DataError(f"calibrate is {parameters.calibrate!r}; use 'loo' or False.")
     if parameters.memory is not None and not 0 <= parameters.memory < 1 << 31:
@@ -213,6 +213,7 @@ def check_calibration(parameters: Parameters) -> None:
 
 def warn_user(message: str) -> None:
     """Warn at the line that called this package."""
+    # walk up to the first frame outside the package
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("priory."):
         frame, level = frame.f_back, level + 1

@@ -108,7 +108,7 @@ class TableRows(RowKind[Table]):
         return replace(self, schema=schema, has_names=True)
 
     def _effective_alpha(self) -> float | None:
-        """The pseudo-count that the schema is declared with."""
+        """The pseudo-count of the schema: declared, chosen, or 1 until it is chosen."""
         declared: float | None = self.parameters.alpha
         if self.parameters.alpha != "loo":
             return declared
@@ -158,7 +158,7 @@ class TableRows(RowKind[Table]):
             table.check_no_missing()
 
     def _check_known(self, table: Table, learned: ModelStatistics | None) -> None:
-        """Raise an error for a table of other columns than those known; warn of columns that are ignored."""
+        """Raise an error if known columns are missing or changed; warn of ignored columns."""
         if new := self._list_new_columns(table):
             filled = dict(zip(table.names, table.find_filled_columns(), strict=True))
             extra = [name for name in new if filled[name]]
@@ -174,7 +174,7 @@ class TableRows(RowKind[Table]):
         self._check_cells(table)
 
     def _read_more(self, table: Table, learns: bool) -> tuple[Self, Table]:
-        """More rows: a column that they lack is missing in all of them, and a new one is learned as declared."""
+        """Match more rows to the columns: absent ones are missing in every row, new ones follow ``new_columns``."""
         if learns and (renamed := self._rename(lambda names: join_date_names(names, table.names))) is not self:
             return renamed._read_more(table, learns)
         new_columns = self.parameters.new_columns
@@ -195,7 +195,8 @@ class TableRows(RowKind[Table]):
         return rows, table.add_missing_columns(rows.schema.names)
 
     def _rename(self, rename: Callable[[Sequence[str]], tuple[str, ...]]) -> Self:
-        """The same, with columns of dates known by other parts, in the same places."""
+        """Rename columns of dates to their parts, or back, in the same places."""
+        # first_columns counts names, so it changes if a date becomes several parts
         names, first = self.schema.names, self.first_columns
         if (renamed := rename(names)) == names:
             return self
@@ -210,6 +211,7 @@ class TableRows(RowKind[Table]):
 
     def _check_label_types(self, table: Table, learned: ModelStatistics) -> None:
         """Raise an error if a column of strings holds numbers now, or the other way round."""
+        # positions of the model's columns in the table
         kinds, positions = table.column_kinds(), table.find_columns(self.schema.names)
         places = dict(zip(self.schema.names, positions, strict=True))
         for name, values in self.list_categories(learned).items():
@@ -225,7 +227,7 @@ class TableRows(RowKind[Table]):
                     )
 
     def list_categories(self, learned: ModelStatistics) -> dict[str, Array]:
-        """For each column of labels the labels that have been learned."""
+        """Map each column of labels to the labels learned."""
         return {
             name: counts.values
             for block, records in zip(self.schema.blocks, learned.parts, strict=True)
@@ -234,7 +236,7 @@ class TableRows(RowKind[Table]):
         }
 
     def wrap_row(self, x: Any, learns: bool) -> list[object]:
-        """A dict as a table of one row; where it is not learned, with the columns of the model."""
+        """Wrap a dict as a table of one row; to answer, with the columns of the model only."""
         if not isinstance(x, Mapping):
             raise KindError(f"x is a {type(x).__name__}; give one row as a dict of column to cell.")
         if self.n_columns:
@@ -278,6 +280,7 @@ class TableRows(RowKind[Table]):
         return rearrange_blocks(statistics, columns.schema, self.schema)
 
     def join(self, other: Self) -> Self:
+        # dates may be known by different parts, such as with hours in one of them only
         self = self._rename(lambda names: join_date_names(names, other.schema.names))
         other = other._rename(lambda names: join_date_names(names, self.schema.names))
         check_same_columns(Parameters(**self.attributes), Parameters(**other.attributes))
@@ -289,12 +292,13 @@ class TableRows(RowKind[Table]):
         return replace(self, schema=self.schema.join(other.schema), has_names=self.has_names or other.has_names)
 
     def settle(self, statistics: ModelStatistics) -> tuple[Self, ModelStatistics]:
-        """Columns are empty again when their last cell is forgotten; those that rows brought leave."""
+        """Drop columns without cells: columns of the first table become empty, later ones disappear."""
         held = Model(self.schema, statistics).find_filled_columns()
         known = self.schema.keep_columns(held)
         left = rearrange_blocks(statistics, self.schema, known)
         first = self.first_columns
         if first is not None:
+            # names[:first] are the columns of the first table
             names, filled = known.names, {name for block in known.blocks for name in block.names}
             kept = (*names[:first], *(name for name in names[first:] if name in filled))
             known, first = replace(known, names=kept), None if len(kept) == first else first
@@ -303,13 +307,14 @@ class TableRows(RowKind[Table]):
         return rows._rename(lambda names: drop_empty_parts(names, held, declared)), left
 
     def choose(self, statistics: ModelStatistics, batch: Table, group: Array, weight: Array | None) -> Self:
-        """Choose alpha by leaving rows out: the statistics are the same under any prior, only the schema differs."""
+        """Choose alpha by leave-one-out: only the schema depends on it, not the statistics."""
         if self.parameters.alpha != "loo":
             return self
         if weight is not None:
             raise DataError("alpha='loo' leaves out rows of weight one; omit sample_weight, or give alpha a number.")
         families = self.parameters.families
         rows = space_evenly(batch.rows, ROWS_TO_CHOOSE_ALPHA)
+        # own (chosen rows,): class index of each row
         some, own, model = batch.take_rows(rows), group[rows], self.model(statistics)
 
         def predict_left_out(alpha: float) -> Array:
@@ -341,12 +346,13 @@ class TableRows(RowKind[Table]):
         return OpenTable(model, p.new_columns, p.missing == "error") if OpenTable.can_open(model) else None
 
     def find_fault(self, statistics: ModelStatistics) -> str | None:
-        """Whether there is a record for every candidate of every block of columns, of the class its family makes."""
+        """Check that every candidate family of every block has a record of its own type."""
         schema, parts = self.schema, statistics.parts
         # Texts first: no file can allocate more buckets than it holds counts for.
         if len(schema.blocks) != len(parts) or not all(map(_has_possible_texts, schema.blocks, parts)):
             return "a block of columns has no record, or a text another one"
         empty = make_empty_statistics(schema, statistics.classes[:1])
+        # columns of each block; the records must have as many
         widths = [len(block.names) for block in schema.blocks]
         fits = (
             0 < (1 if self.first_columns is None else self.first_columns) <= len(schema.names)
@@ -354,7 +360,7 @@ class TableRows(RowKind[Table]):
             and all(count_columns(r, d) == d for records, d in zip(parts, widths, strict=True) for r in records)
             and (statistics.sample is None or schema.can_keep(statistics.sample.blocks))
         )
-        return None if fits else "the records are not those of the columns"
+        return None if fits else "the records do not match the columns"
 
     # -- the sample that corrections are derived from ------------------------------------------------------------
 
@@ -366,7 +372,7 @@ class TableRows(RowKind[Table]):
         return [block.keep_cells(x) for block, x in zip(self.schema.blocks, cells, strict=False)]
 
     def calibrator(self) -> Calibrator:
-        """Corrections of all rows that are kept."""
+        """The fitter of corrections, which uses all kept rows."""
         from priory.calibration.calibrator import (
             Calibrator,  # answers do without it
             FitPlan,
@@ -382,7 +388,7 @@ class TableRows(RowKind[Table]):
 
 
 def _check_columns_were_learned(table: Table, new: Sequence[str]) -> None:
-    """Raise an error if a row to forget has a cell in a column that no row has brought yet."""
+    """Raise an error if a row to forget has a cell in a column that was never learned."""
     for name in new:
         place = table.names.index(name)
         row = next((row for row in range(table.rows) if table.get_cell(row, place) is not None), None)
@@ -403,5 +409,5 @@ def _check_not_empty(table: Table) -> None:
 
 
 def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
-    """Whether the record of a column of texts can be that of its text model."""
+    """Whether the record of a column of texts fits its text model."""
     return block.kind != "text" or (len(records) == 1 and block.text_family().find_record_fault(records[0]) is None)

@@ -53,13 +53,13 @@ class TextBatch:
         return len(self.documents)
 
     def take_rows(self, rows: Array) -> TextBatch:
-        """Some of the documents."""
+        """Select documents by position."""
         return TextBatch([self.documents[row] for row in rows.tolist()])
 
 
 @dataclass(frozen=True, eq=False)
 class TextRows(RowKind[TextBatch]):
-    """Rows of texts: the parameters of `priory.TextClassifier`, and the key of the hash."""
+    """Rows of texts: the parameters of `priory.TextClassifier`, and the salt of the hash."""
 
     calibrates: ClassVar[bool] = True
 
@@ -91,7 +91,7 @@ class TextRows(RowKind[TextBatch]):
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """Which tokens are used, as declared."""
+        """The vocabulary, as declared."""
         p = self.parameters
         tokenizer = Tokenizer(
             lowercase=p.lowercase,
@@ -117,7 +117,7 @@ class TextRows(RowKind[TextBatch]):
 
     @cached_property
     def text_model(self) -> TextModel:
-        """The text model as declared; ``alpha="loo"`` is 1 until it has been chosen."""
+        """The text model, as declared; ``alpha="loo"`` stands for 1 until ``fit`` chooses it."""
         p = self.parameters
         alpha = (1.0 if self.alpha is None else self.alpha) if p.alpha == "loo" else p.alpha
         return TextModel(p.model, alpha, p.average, self.vocabulary)
@@ -178,7 +178,7 @@ class TextRows(RowKind[TextBatch]):
         return replace(learned, sample=sample.with_cells([TextCells(bags[rows])]))
 
     def _keeps_all(self, batch: TextBatch, weight: Array | None) -> bool:
-        """Whether the sample will hold all texts, and counting it is counting them, to the last bit."""
+        """Whether the sample will hold all texts, so that counting it gives the same statistics."""
         is_whole = weight is None or bool((weight == weight.round()).all())
         return self.is_calibrated and batch.rows <= self.memory and self.parameters.max_tokens is None and is_whole
 
@@ -186,6 +186,7 @@ class TextRows(RowKind[TextBatch]):
         ours, theirs = self.text_model, other.text_model
         if ours.vocabulary == theirs.vocabulary and ours.binary == theirs.binary:
             return self if self.name is not None or other.name is None else replace(self, name=other.name)
+        # name the first parameter that differs
         own, others = ({**vars(rows.parameters), "salt": rows.salt} for rows in (self, other))
         compared = [*TOKEN_PARAMETERS, *(["model"] if ours.binary != theirs.binary else [])]
         differing = next((name for name in compared if own[name] != others[name]), "salt")
@@ -193,17 +194,18 @@ class TextRows(RowKind[TextBatch]):
         raise DataError(f"the models read texts differently: {difference}; merge models of the same tokens.")
 
     def prune(self, statistics: ModelStatistics) -> ModelStatistics:
-        """The statistics with at most ``max_tokens`` tokens; they bound how much may be missing."""
+        """Keep the ``max_tokens`` most frequent tokens; the counts bound the error."""
         if self.parameters.max_tokens is None:
             return statistics
         return replace(statistics, parts=self.vocabulary.drop_rare_tokens(statistics.parts))
 
     def choose(self, statistics: ModelStatistics, batch: TextBatch, group: Array, weight: Array | None) -> Self:
-        """Choose alpha by leaving texts out: what was counted is the same under any alpha."""
+        """Choose alpha by leave-one-out: the counts do not depend on it."""
         if self.parameters.alpha != "loo":
             return self
         if weight is not None:
             raise DataError("alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.")
+        # otherwise every text is subtracted and the vocabulary chosen again, which is slower
         quick = self.vocabulary.leaves_out_in_closed_form
         rows = space_evenly(batch.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
         cells, own = self.read_cells(batch.take_rows(rows)), group[rows]
@@ -245,7 +247,7 @@ class TextRows(RowKind[TextBatch]):
         return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
 
     def _read_bags(self, documents: AnyDocuments) -> TokenBags:
-        """Documents as the sample keeps them: with their pairs of words, if these may be weighed."""
+        """Tokenise documents for the sample, with pairs of words if corrections may use them."""
         return read_kept_bags(self.vocabulary, documents, bool(self.parameters.refine and self.parameters.pairs))
 
     @property
@@ -261,6 +263,7 @@ class TextRows(RowKind[TextBatch]):
 
         refine = self.parameters.refine
         plan = FitPlan(refine=bool(refine), together=False)
+        # refined corrections have many weights; tempering alone has a few
         max_texts = sys.maxsize if refine else MAX_TEXTS_TO_CALIBRATE
         return Calibrator(max_texts, plan, self.parameters.pairs, NO_HOLD if refine is True else SHIFT_HOLD)
 

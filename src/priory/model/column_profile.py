@@ -98,12 +98,12 @@ Profiles = Mapping[str, ColumnProfile]
 
 
 def profile_columns(table: Table) -> dict[str, ColumnProfile]:
-    """The profiles of the columns of a table; of dates, those of their parts."""
+    """Profile the columns of a table; dates are profiled part by part."""
     return {name: ColumnProfile.of(table, place) for place, name in enumerate(table.names)}
 
 
 def add_profiles(one: Profiles, other: Profiles) -> dict[str, ColumnProfile]:
-    """The profiles of two parts of a table as those of the whole."""
+    """Add the profiles of two parts of a table."""
     for name in one.keys() & other.keys():
         kinds = one[name].kind, other[name].kind
         if "empty" not in kinds and kinds[0] != kinds[1]:
@@ -115,7 +115,7 @@ def add_profiles(one: Profiles, other: Profiles) -> dict[str, ColumnProfile]:
 
 
 def make_example_table(names: Sequence[str], profiles: Profiles) -> Table:
-    """A table of two rows whose schema is that of all rows; columns without a profile are open."""
+    """Make a table of two rows with the schema of all rows; columns without a profile are open."""
     placed = join_date_names(names, profiles)
     mixed = [name for name in names if name not in placed and profiles.get(name, NO_CELLS).kind != "empty"]
     if mixed:

@@ -1,4 +1,4 @@
-"""Arrays as rows to learn from: checked as scikit-learn checks them, dense or sparse, counted and scored."""
+"""Rows of dense or sparse arrays: checked as in scikit-learn, counted and scored."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ CellsResultT = TypeVar("CellsResultT")
 
 
 def read_matrix(estimator: BaseEstimator, X: object, reset: bool) -> Matrix:
-    """A matrix of numbers, dense or CSR, with the columns that the estimator knows; NaN and infinity may be in it.
+    """Validate a matrix of numbers, dense or CSR; NaN and infinity are allowed.
 
-    It is in the array library it came in, if scikit-learn is configured to accept others.
+    It stays in its array library, if scikit-learn is configured to accept it.
     """
     with guard_input(X):
         x: Matrix = validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, reset=reset)
@@ -49,7 +49,7 @@ def read_matrix(estimator: BaseEstimator, X: object, reset: bool) -> Matrix:
 
 
 def read_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
-    """A dense matrix of numbers with the columns that the estimator knows; NaN and infinity may be in it."""
+    """Validate a dense matrix of numbers; NaN and infinity are allowed."""
     with guard_input(X):
         x: Array = validate_data(estimator, X, ensure_all_finite=False, reset=reset)
         if getattr(x.dtype, "kind", "f") not in "biuf":
@@ -58,7 +58,7 @@ def read_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
 
 
 def _make_canonical(x: sparse.csr_array) -> sparse.csr_array:
-    """CSR with every index in range and every cell once: duplicates are summed, in a copy."""
+    """Sum duplicate entries of a CSR matrix, in a copy."""
     if not x.has_canonical_format:
         x = x.copy()
         x.sum_duplicates()
@@ -66,7 +66,7 @@ def _make_canonical(x: sparse.csr_array) -> sparse.csr_array:
 
 
 def count_classes(group: Array, weight: Array | None, classes: Array) -> Array:
-    """The weight of the rows of each class."""
+    """Sum the weights of the rows of each class: (classes,)."""
     return np.bincount(group, weight, minlength=len(classes)).astype(float)
 
 
@@ -84,11 +84,12 @@ def sum_columns(x: Matrix, group: Array, weight: Array | None, groups: int, tran
     cells = transform_sparse(x, transform)
     rows = np.arange(x.shape[0])
     ones = np.ones(len(rows)) if weight is None else weight
+    # an indicator matrix (groups, rows) times the cells (rows, columns)
     return np.asarray((sparse.csr_array((ones, (group, rows)), shape=(groups, len(rows))) @ cells).todense())
 
 
 def transform_sparse(x: sparse.csr_array, transform: BlockTransform) -> sparse.csr_array:
-    """A sparse matrix with ``transform`` applied to the cells that it stores."""
+    """Apply ``transform`` to the stored cells of a sparse matrix."""
     return sparse.csr_array((np.asarray(transform(x.data), dtype=float), x.indices, x.indptr), shape=x.shape)
 
 
@@ -102,13 +103,13 @@ def check_finite(x: Matrix) -> None:
 
 
 def map_cells(function: Callable[[Array], CellsResultT], x: Matrix) -> Iterable[CellsResultT]:
-    """``function`` of all cells, shard by shard; of a sparse matrix, of those that it stores."""
+    """Apply ``function`` to shards of the cells, in a sparse matrix of the stored ones."""
     cells = x if isinstance(x, np.ndarray) else x.data
     return map_shards(lambda part: function(cells[part]), len(cells))
 
 
 def is_finite(block: Array) -> bool:
-    """Whether all cells are finite; if one is not, the sum of all is not."""
+    """Whether all cells are finite; tested by their sum first, which is infinite or NaN if a cell is."""
     if block.dtype.kind != "f":
         return True
     with np.errstate(over="ignore", invalid="ignore"):
@@ -127,7 +128,7 @@ def raise_not_finite(x: Matrix) -> None:
 
 
 def make_count_checker(x: Matrix, name: str) -> BlockTransform:
-    """A function that returns blocks of ``x`` unchanged, and raises if a cell is negative, NaN or infinite."""
+    """Make a function that returns a block of ``x`` unchanged, or raises if a cell is negative, NaN or infinite."""
 
     def check_block(block: Array) -> Array:
         if block.size and not (block.min() >= 0 and (block.dtype.kind != "f" or block.max() < np.inf)):
@@ -148,7 +149,7 @@ def raise_negative(x: Matrix, name: str) -> None:
 
 
 def warn_of_fractions(x: Matrix) -> bool:
-    """Warn of numbers that are not whole, and return whether there are any; scikit-learn's CategoricalNB is silent."""
+    """Warn if a number is not whole, and return whether one is; scikit-learn's CategoricalNB does not warn."""
 
     def is_fraction(v: Array) -> Array:
         return np.asarray(v != np.floor(v))
@@ -162,8 +163,9 @@ def warn_of_fractions(x: Matrix) -> bool:
 
 
 def find_first_cell(x: Matrix, is_bad: Callable[[Array], Array]) -> tuple[int, int, float] | None:
-    """Row, column and value of the first cell that ``is_bad``."""
+    """Find row, column and value of the first cell that ``is_bad``."""
     if not isinstance(x, np.ndarray):
+        # COO has the row and the column of every stored cell
         cells = x.tocoo()
         at = np.flatnonzero(is_bad(cells.data))
         return (int(cells.row[at[0]]), int(cells.col[at[0]]), cells.data[at[0]]) if len(at) else None
@@ -187,15 +189,15 @@ class SparseSums(NamedTuple):
 
 
 def observe_sparse_moments(x: sparse.csr_array, group: Array, weight: Array | None, groups: int) -> Moments:
-    """The record of `priory.families.Gaussian`; every cell must be finite."""
+    """Count the statistics of `priory.families.Gaussian`; every cell must be finite."""
     exact_n, first, second = sum_sparse_exactly(x, x.data, group, weight, groups, squares=True)
     return Moments(exact_n.to_floats(), exact_n, first, second)
 
 
 def observe_sparse_counts(x: sparse.csr_array, group: Array, weight: Array | None, groups: int) -> PoissonStatistics:
-    """The record of `priory.families.Poisson`; every cell must be a count."""
+    """Count the statistics of `priory.families.Poisson`; every cell must be a count."""
     exact_n, events, _ = sum_sparse_exactly(x, x.data, group, weight, groups)
-    logged = sum_sparse_exactly(x, log_factorial(x.data), group, weight, groups)  # that of zero is zero
+    logged = sum_sparse_exactly(x, log_factorial(x.data), group, weight, groups)  # log 0! is 0
     n = exact_n.to_floats()
     return PoissonStatistics(n, events, logged.first, np.zeros(n.shape))
 
@@ -203,34 +205,38 @@ def observe_sparse_counts(x: sparse.csr_array, group: Array, weight: Array | Non
 def sum_sparse_exactly(
     x: sparse.csr_array, cells: Array, group: Array, weight: Array | None, groups: int, squares: bool = False
 ) -> SparseSums:
-    """The sums that `priory.core.column_kernels.sum_exactly` has of the dense rows; ``cells`` take the place of x's."""
+    """Sum as `priory.core.column_kernels.sum_exactly` sums dense rows; ``cells`` replace the stored cells of ``x``."""
     shape = groups, x.shape[1]
     row = number_stored_rows(x)
     place = (group[row].astype(np.int64) * x.shape[1] + x.indices).astype(np.int32)  # (cells,): class and column
     values = np.asarray(cells, dtype=float)[:, None]
+    # one exact sum for each class and column; zeros that are not stored add nothing
     stored = sum_exactly(values, place, None if weight is None else weight[row], groups * x.shape[1], squares=squares)
+    # weights are summed over all rows, also over cells that are not stored
     rows = sum_exactly(np.zeros((x.shape[0], 1)), np.asarray(group, dtype=np.int32), weight, groups)
     exact_n = ExactSums.zeros(shape) + rows.weight  # the same for every column
     return SparseSums(exact_n, stored.first.reshape(shape), stored.second.reshape(shape))
 
 
 def number_stored_rows(x: sparse.csr_array) -> Array:
-    """The row of each stored cell, (cells,)."""
+    """(cells,): the row of each stored cell."""
     return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
 
 
 def split_sparse_rows(x: sparse.csr_array) -> Iterator[sparse.csr_array]:
-    """Blocks of rows that may be made dense."""
+    """Split rows into blocks small enough to be made dense."""
     step = max(1, MAX_DENSE_CELLS // max(x.shape[1], 1))
     return (x[start : start + step] for start in range(0, max(x.shape[0], 1), step))
 
 
 def score_stored_cells(x: sparse.csr_array, score: Callable[[Array, Array], Array], groups: int, step: int) -> Array:
-    """The sums (rows, groups) of ``score(cells, columns)``, which is (groups, cells), about ``step`` cells at once."""
+    """(rows, groups): sums over rows of ``score(cells, columns)`` (groups, cells), about ``step`` cells at once."""
+    # ends of blocks of whole rows with about step stored cells each
     bounds = np.unique(np.append(np.searchsorted(x.indptr, np.arange(0, x.indptr[-1], step)), x.shape[0]))
     sums = np.zeros((x.shape[0], groups))
     for first, last in zip(np.append(0, bounds[:-1]), bounds, strict=True):
         part = slice(x.indptr[first], x.indptr[last])
+        # (cells of the block,): the row of each, counted from the block's first
         row = np.repeat(np.arange(last - first), np.diff(x.indptr[first : last + 1]))
         scores = score(x.data[part], x.indices[part])
         for k in range(groups):
@@ -249,13 +255,13 @@ class ArrayBatch:
         return int(self.cells.shape[0])
 
     def take_rows(self, rows: Array) -> ArrayBatch:
-        """Some of the rows."""
+        """Select rows by position."""
         return ArrayBatch(self.cells[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayModel(ABC):
-    """Declared parameters and statistics; every attribute and answer is a function of them."""
+    """A model computed from declared parameters and statistics."""
 
     rows: ArrayRows
     statistics: ModelStatistics
@@ -266,18 +272,18 @@ class ArrayModel(ABC):
         return self.rows.parameters
 
     def log_prior(self) -> Array:
-        """log p(c): the answer where every class is ruled out."""
+        """(classes,): log p(c), also the answer where every class has probability 0."""
         fit_prior = getattr(self.parameters, "fit_prior", True)
         return log_declared_prior(self.statistics.n, find_declared_prior(self.parameters), fit_prior)
 
     @abstractmethod
     def log_joint(self, cells: Any) -> Array:
-        """log p(c, x) for each row and class."""
+        """(rows, classes): log p(c, x)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayRows(RowKind[ArrayBatch]):
-    """Rows of arrays: the parameters of a drop-in, and its columns."""
+    """Rows of arrays: the parameters of an estimator, and its columns."""
 
     estimator: ClassVar[str]  # its name, in messages
     records: ClassVar[tuple[type, ...]] = ()  # the types of the records
@@ -297,14 +303,15 @@ class ArrayRows(RowKind[ArrayBatch]):
         return replace(self, n_columns=attributes["n_features_in_"], names=attributes.get("feature_names_in_"))
 
     def check(self) -> None:
-        """The parameters are checked with the columns, in `count`, unless they can be checked without."""
+        """Check parameters that do not depend on the columns; `count` checks the others."""
 
     def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, ArrayBatch]:
         rows, x = self.validate(X, purpose == "fit")
         return rows, ArrayBatch(rows.convert(x))
 
     def validate(self, X: object, is_first: bool) -> tuple[Self, Any]:
-        """Columns and cells, after scikit-learn's checks."""
+        """Run scikit-learn's checks; return the rows with their columns, and the cells."""
+        # scikit-learn's checks read and set attributes of an estimator; this value is frozen
         checker = make_checker_class(self.estimator)()
         if not is_first:
             vars(checker).update(self.attributes)
@@ -313,7 +320,7 @@ class ArrayRows(RowKind[ArrayBatch]):
         return self.with_attributes(known) if is_first else self, x
 
     def convert(self, x: Any) -> Any:
-        """The cells as they are counted; an error for those that cannot be."""
+        """Convert cells to the form that is counted; raise for invalid ones."""
         return x
 
     def wrap_row(self, x: Any, learns: bool) -> object:
@@ -331,7 +338,7 @@ class ArrayRows(RowKind[ArrayBatch]):
 
     @abstractmethod
     def count_records(self, cells: Any, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
-        """The records of the rows; ``n`` (classes,) is the weight of the rows of each class."""
+        """Count the rows into records; ``n`` (classes,) is the total weight of each class."""
 
     def join(self, other: Self) -> Self:
         check_same_columns(Parameters(**self.attributes), Parameters(**other.attributes))
@@ -343,7 +350,7 @@ class ArrayRows(RowKind[ArrayBatch]):
     def find_fault(self, statistics: ModelStatistics) -> str | None:
         parts = statistics.parts
         if list_record_types(parts) != self.records or any(count_columns(part) != self.n_columns for part in parts):
-            return "the records are not those of the columns"
+            return "the records do not match the columns"
         return None
 
 
@@ -354,5 +361,5 @@ def find_declared_prior(parameters: Parameters) -> Any:
 
 @cache
 def make_checker_class(name: str) -> type[BaseEstimator]:
-    """An estimator of this name for scikit-learn's checks, which read and set its columns."""
+    """Make an estimator class of this name for scikit-learn's checks, which read and set its columns."""
     return type(name, (BaseEstimator,), {})

@@ -37,8 +37,10 @@ class BernoulliModel(CountModel):
         """Σ_j x_j log p_j + (1 - x_j) log(1 - p_j), as one matrix product with the log-odds."""
         yes, no = self.log_probabilities()
         never, always = np.isneginf(yes), np.isneginf(no)
+        # 0 * -inf is NaN: columns with probability 0 or 1 are left out of the product
         yes, no = (np.where(never | always, 0.0, v) for v in (yes, no))
         binarise = make_binariser(cells, self.parameters.binarize)
+        # x log p + (1 - x) log(1 - p) = x (log p - log(1 - p)) + log(1 - p)
         joint = score_matrix(cells, yes - no, no.sum(axis=1) + self.log_prior(), binarise)
         if never.any() or always.any():
             # for each row and class, the columns that contradict a probability of 0 or 1
@@ -69,6 +71,7 @@ class BernoulliRows(CountRows):
     def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[BernoulliStatistics]:
         binarise = make_binariser(cells, self.parameters.binarize)
         successes = sum_columns(cells, group, weight, len(n), binarise)
+        # n (classes, 1) holds for all columns: the drop-in allows no missing cells
         return (BernoulliStatistics(n[:, None], successes, np.zeros((len(n), 1))),)
 
 
@@ -152,7 +155,7 @@ class BernoulliNB(CountNB):
 
 
 def make_binariser(x: Matrix, threshold: float | None) -> BlockTransform:
-    """A function that turns blocks of ``x`` into 0 and 1."""
+    """Make a function that converts a block of ``x`` to 0 and 1."""
 
     def binarise(block: Array) -> Array:
         if not is_finite(block):
@@ -171,6 +174,7 @@ def _log_success_and_failure(records: tuple[BernoulliStatistics], alpha: Alpha) 
     """log p and log(1 - p), where p is the posterior mean under Beta(alpha, alpha), or 1/2 without data and prior."""
     belief = Bernoulli(alpha, alpha) + records[0]
     yes, no = np.asarray(belief.a), np.asarray(belief.b)
+    # without rows and with alpha=0 both counts are 0
     nothing = yes + no == 0
     total = np.where(nothing, 2.0, yes + no)
     return log(np.where(nothing, 1.0, yes) / total), log(np.where(nothing, 1.0, no) / total)

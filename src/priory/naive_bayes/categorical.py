@@ -21,12 +21,12 @@ from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, c
 
 MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
 MAX_CATEGORIES = 1 << 40
-FREE_CATEGORY_CELLS = 1 << 20  # counts that a model file may ask for, whatever it holds
-MAX_CELLS_PER_COUNT = 64  # and beyond them, for each count that is in the file
+FREE_CATEGORY_CELLS = 1 << 20  # counts that any model file may ask for
+MAX_CELLS_PER_COUNT = 64  # more counts that it may ask for, per count stored in it
 
 
 class CategoricalModel(CountModel):
-    """``p(k | c)`` of every category of every column."""
+    """``p(k | c)`` for every category of every column."""
 
     def count_categories(self) -> Array:
         """The number of categories of each column: as declared, or one more than the largest that occurred."""
@@ -34,14 +34,15 @@ class CategoricalModel(CountModel):
         return np.maximum(shown, check_min_categories(self.parameters, self.rows.n_columns)).astype(np.int64)
 
     def list_counts(self) -> list[Array]:
-        """For each column the weight of the rows of each class in each category."""
+        """For each column the weight of each class and category, (classes, categories)."""
         return [
+            # adding zeros gives a count to every category from 0 to k - 1
             (tally + ValueCounts(np.arange(k), np.zeros((len(tally.counts), k)))).counts
             for tally, k in zip(self.statistics.parts, self.count_categories(), strict=True)
         ]
 
     def log_probability_tables(self) -> list[Array]:
-        """For each column log p(k | c), and a last category for those that never occurred, with zeros."""
+        """For each column log p(k | c), (classes, categories + 1); the last is 0: an unseen category is ignored."""
 
         def compute(records: tuple[ValueCounts, ...], alpha: Alpha) -> list[Array]:
             return [np.pad(log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.list_counts()]
@@ -54,10 +55,12 @@ class CategoricalModel(CountModel):
         tables = self.log_probability_tables()
         unseen = np.array([t.shape[1] - 1 for t in tables])
         counted = make_count_checker(cells, self.rows.estimator)
+        # every row reads one entry of the first table, so the prior can be part of it
         tables[0] = tables[0] + self.log_prior()[:, None]
 
         def encode_rows(part: slice) -> Array:
             block = counted(cells[part])
+            # categories beyond the table read its last entry
             return np.minimum(block, unseen, out=np.empty(block.shape, dtype=np.int32), casting="unsafe")
 
         return score_by_lookup(encode_rows, len(cells), tables)
@@ -87,13 +90,13 @@ class CategoricalRows(CountRows):
         return tuple(ValueCounts.of(np.arange(c.shape[1]), c) for c in counts)
 
     def find_fault(self, statistics: ModelStatistics) -> str | None:
-        """Whether categories are whole numbers, and their table is not much larger than what is in the file."""
+        """Check that categories are whole numbers, and their table not much larger than the file."""
         compute_alpha(self.parameters, self.n_columns)
         parts = statistics.parts
         if not all(isinstance(p, ValueCounts) and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts):
             return "a category is not a whole number"
         if len(parts) != self.n_columns:
-            return "the records are not those of the columns"
+            return "the records do not match the columns"
         model = CategoricalModel(self, statistics)
         cells = len(statistics.n) * float(model.count_categories().astype(float).sum())
         if cells > FREE_CATEGORY_CELLS + MAX_CELLS_PER_COUNT * sum(p.counts.size for p in parts):
@@ -199,7 +202,7 @@ class CategoricalNB(CountNB):
 
 
 def check_min_categories(parameters: Parameters, n_columns: int) -> Array:
-    """The declared number of categories of each column."""
+    """Check and return the declared number of categories of each column, (columns,)."""
     declared = np.asarray(0 if parameters.min_categories is None else parameters.min_categories)
     if declared.dtype.kind not in "iu":
         raise DataError(f"'min_categories' should have integral type. Got {declared.dtype} instead.")
@@ -212,8 +215,9 @@ def check_min_categories(parameters: Parameters, n_columns: int) -> Array:
 
 
 def _count_categories(x: Array, classes: int) -> Array:
-    """The number of categories of each column: one more than the largest that occurs."""
+    """Count the categories of each column: one more than the largest that occurs."""
     counted = make_count_checker(x, CategoricalNB.__name__)
+    # (columns,): the maximum over all shards of rows
     largest = np.max(list(map_shards(lambda part: counted(x[part]).max(axis=0), len(x))), axis=0)
     if float(largest.astype(float).sum()) * classes > MAX_CATEGORY_CELLS:
         column = int(largest.argmax())

@@ -60,7 +60,7 @@ class FamilyModel(ArrayModel):
     rows: FamilyRows
 
     def family(self) -> ArrayFamily[Any, Any]:
-        """The family with its declared prior, or the one it takes from the data."""
+        """The family with its prior, declared or taken from the data."""
         record: Statistics = self.statistics.parts[0]
         family: ArrayFamily[Any, Any] = self.parameters.prior or record.derive(
             "prior", self.rows.family.empirical_prior
@@ -68,7 +68,7 @@ class FamilyModel(ArrayModel):
         return family
 
     def point_estimate(self) -> Any:
-        """The point estimate; the posterior mean if the parameters are integrated out."""
+        """The point estimate of the parameters; for "predictive" the posterior mean."""
         estimate = "mean" if self.parameters.estimate == "predictive" else self.parameters.estimate
         return self.family().parameters(self.statistics.parts[0], estimate)
 
@@ -81,6 +81,7 @@ class FamilyModel(ArrayModel):
         step = max(1, CONJUGATE_CHUNK_CELLS // (classes * cells.shape[1]))
 
         def score(part: slice) -> Array:
+            # arrays are (rows, classes, columns): computed for a few rows at a time to bound memory
             starts = range(part.start, part.stop, step)
             pieces = [self.column_log_likelihoods(cells[i : min(i + step, part.stop)]).sum(axis=-1) for i in starts]
             return np.concatenate(pieces) if pieces else np.empty((0, classes))
@@ -89,7 +90,7 @@ class FamilyModel(ArrayModel):
 
 
 class FamilyRows(ConjugateRows):
-    """Rows of which every column has the same family."""
+    """Rows in which every column has the same family."""
 
     family: ClassVar[type[ArrayFamily[Any, Any]]]
 
@@ -123,6 +124,7 @@ class PoissonModel(FamilyModel):
             return self._cell_log_likelihoods(values, columns) - without_events[:, columns]
 
         classes = len(self.statistics.n)
+        # log p of a row of zeros, plus the difference that each stored cell makes
         events = score_stored_cells(cells, score_events, classes, CONJUGATE_CHUNK_CELLS // classes + 1)
         return events + without_events.sum(axis=1) + self.log_prior()
 
@@ -131,6 +133,7 @@ class PoissonModel(FamilyModel):
         record, family, estimate = self.statistics.parts[0], self.family(), self.parameters.estimate
         if estimate == "predictive":
             belief = record.derive("posterior", family.posterior, family)
+            # (classes, cells): the posterior of the column of each cell
             shape, rate = (np.broadcast_to(part, record.n.shape)[:, columns] for part in (belief.shape, belief.rate))
             terms = Poisson(shape, rate).log_predictive(cells)
         else:
@@ -253,6 +256,7 @@ class GammaRows(FamilyRows):
         return x
 
     def count_records(self, cells: Array, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
+        # (classes, columns): the weight of the zeros
         zeros = sum_by_class(cells, group, weight, len(n), lambda v: v == 0)
         return (
             Gamma().observe(_mask_zeros(cells), group, len(n), weight),
@@ -338,11 +342,11 @@ def check_cells(x: Matrix, name: str, is_outside: Callable[[Array], Array], reme
 
 
 def _widen_floats(x: MatrixT) -> MatrixT:
-    """Numbers in double precision; whole numbers as they are."""
+    """Convert floats to double precision; keep integers."""
     wide: MatrixT = x.astype(float, copy=False) if x.dtype.kind == "f" else x  # type: ignore[assignment]
     return wide
 
 
 def _mask_zeros(x: Array) -> Array:
-    """The amounts, with zeros as missing cells."""
+    """Replace zeros by NaN, so that the family ignores them."""
     return np.where(x > 0, x, np.nan)

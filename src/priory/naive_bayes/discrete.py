@@ -1,4 +1,4 @@
-"""The common part of the classifiers of counts: additive smoothing, the class prior, scores by matrix products."""
+"""Base classes of classifiers of counts: additive smoothing, the class prior, scores by matrix products."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CountModel(ArrayModel):
     """Additive smoothing: ``alpha`` virtual examples of each value are added when a probability is computed."""
 
     def derive(self, name: str, function: Callable[[Any, Alpha], CountsResultT], *depends_on: object) -> CountsResultT:
-        """``function(records, alpha)``, computed once for these statistics, this alpha, and ``depends_on``."""
+        """Compute ``function(records, alpha)``, cached for these statistics, this alpha and ``depends_on``."""
         alpha = compute_alpha(self.parameters, self.rows.n_columns)
         return self.statistics.derive(
             name, lambda statistics: function(statistics.parts, alpha), np.asarray(alpha).tobytes(), *depends_on
@@ -52,7 +52,7 @@ class CountRows(ArrayRows):
 
 
 class CountNB(LearnedClassifier):
-    """The attributes of classifiers of counts."""
+    """Attributes common to classifiers of counts."""
 
     __slots__ = ()
 
@@ -82,7 +82,7 @@ class CountNB(LearnedClassifier):
 
 
 def compute_alpha(parameters: Parameters, n_columns: int) -> Alpha:
-    """The virtual examples of each value that are used: one number, or one for each column."""
+    """Check and return the pseudo-count: one number, or one for each column."""
     declared = parameters.alpha
     alpha = float(declared) if isinstance(declared, Real) else np.asarray(declared, dtype=float)
     if np.ndim(alpha) and np.shape(alpha) != (n_columns,):
@@ -104,7 +104,7 @@ def check_alpha(parameters: Parameters, n_columns: int) -> Alpha:
 
 
 def log_shares(smoothed: Array) -> Array:
-    """The logarithm of each value's share of its class; equal shares where all are zero, the limit of alpha to 0.
+    """Log share of each value in its class, along the last axis; equal shares where all are 0, the limit of alpha to 0.
 
     >>> np.exp(log_shares(np.array([[3.0, 1.0], [0.0, 0.0]]))).round(4).tolist()
     [[0.75, 0.25], [0.5, 0.5]]
@@ -132,13 +132,15 @@ def score_matrix(x: Matrix, table: Array, constant: Array, transform: Callable[[
 
 def _multiply(x: Matrix, table: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
+        # (rows, columns) @ (columns, classes); 0 * -inf would be NaN
         product = np.asarray(x @ table.T)
     return product if np.isfinite(product).all() else _multiply_with_infinities(x, table)
 
 
 def _multiply_with_infinities(x: Matrix, table: Array) -> Array:
-    """The same product where ``table`` (classes, columns) holds -inf, or counts are so large that it overflows."""
+    """``x @ table.T`` where ``table`` (classes, columns) holds -inf, or large counts overflow."""
     impossible = np.isneginf(table)
     bounded = np.minimum(x, MAX_COUNT_IN_PRODUCT) if isinstance(x, np.ndarray) else x.minimum(MAX_COUNT_IN_PRODUCT)
     product = np.asarray(bounded @ np.where(impossible, 0.0, table).T)
+    # (rows, classes): whether a row has any token that a class rules out
     return np.where((x != 0) @ impossible.T.astype(float) > 0, -np.inf, product)

@@ -45,7 +45,7 @@ class GaussianModel(ArrayModel):
 
     @property
     def moments(self) -> Moments:
-        """What was learned of the columns."""
+        """The sufficient statistics: n, sums and sums of squares."""
         moments: Moments = self.statistics.parts[0]
         return moments
 
@@ -61,9 +61,11 @@ class GaussianModel(ArrayModel):
             return float(self.parameters.var_smoothing * _total_variance(self.moments).max())
 
     def compute_smoothing(self) -> Array:
-        """The number that is added to the variances of each column, in units squared."""
+        """(columns,): the number added to the variances of each column, in units squared."""
         moments, unit = self.moments, self.moments.units()
+        # units are powers of two, so that squares of 1e200 do not overflow; all arrays are (columns,)
         variance, scale = _total_variance(moments, moments.find_exponents()), np.maximum(unit / unit.max(), 2.0**-450)
+        # the largest variance of all columns, in the units of each column
         largest = (variance * scale**2).max() / scale**2
         smallest = np.where(variance > 0, np.minimum(largest, MAX_VARIANCE_RATIO * variance), largest)
         return np.asarray(self.parameters.var_smoothing * smallest)
@@ -71,6 +73,7 @@ class GaussianModel(ArrayModel):
     def log_joint(self, cells: Matrix) -> Array:
         check_finite(cells)
         centre, precision, constant = self.density_parameters()
+        # the prior is added to the constant of the first column: (classes, columns)
         constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self.log_prior(), axis=1)
         parameters = self.moments.units(), centre, precision, constant
         if isinstance(cells, np.ndarray):
@@ -94,7 +97,7 @@ class GaussianModel(ArrayModel):
 
 @dataclass(frozen=True, eq=False)
 class GaussianRows(ArrayRows):
-    """Rows of numbers, in any array library that scikit-learn is set to accept."""
+    """Rows of numbers, in any array library that scikit-learn is configured to accept."""
 
     estimator = "GaussianNB"
     records = (Moments,)
@@ -202,7 +205,7 @@ class GaussianNB(LearnedClassifier):
         self.priors = priors
         self.var_smoothing = var_smoothing
 
-    # -- what was learned, in the library and precision of the array that the model was fitted on -----------------
+    # -- attributes, in the library and precision of the array that the model was fitted on ----------------------
 
     def _convert_attribute(self, value: Array) -> Array:
         with np.errstate(over="ignore"):
@@ -258,11 +261,12 @@ class GaussianNB(LearnedClassifier):
     def _update_mean_variance(
         n_past: float, mu: Array, var: Array, X: Array, sample_weight: Array | None = None
     ) -> tuple[Array, Array]:
-        """Mean and variance after more rows, computed as the sum of two records; scikit-learn's tests call it."""
+        """Update mean and variance by more rows, as a sum of statistics; scikit-learn's tests call it."""
         if not len(X):
             return mu, var
         more = Gaussian().observe(X, weight=sample_weight)
         n, mean, variance = (np.broadcast_to(np.asarray(v, dtype=float), more.n.shape) for v in (n_past, mu, var))
+        # sum of squares = n variance + n mean²
         second = ExactSums.from_products(n, variance) + ExactSums.from_products(n, mean, mean)
         past = Moments(n, ExactSums.from_floats(n), ExactSums.from_products(n, mean), second)
         return Gaussian().ml(past + more)
@@ -275,7 +279,7 @@ class GaussianNB(LearnedClassifier):
 
 
 def _total_variance(moments: Moments, exponent: Array | int = 0) -> Array:
-    """The variance of each column over all rows, in units of ``2 ** (2 * exponent)``."""
+    """(columns,): the variance over all rows, in units of ``2 ** (2 * exponent)``."""
     return np.maximum(moments.pool_classes().variances(exponent)[0], 0.0)
 
 
@@ -283,7 +287,7 @@ def _total_variance(moments: Moments, exponent: Array | int = 0) -> Array:
 
 
 def empty_like(x: Array) -> Array:
-    """An empty array of the library of ``x``, float32 or float64: attributes are returned in this kind of array."""
+    """Make an empty array of the library of ``x``, float32 or float64, as a template for attributes."""
     xp, is_foreign = get_namespace(x)
     if not is_foreign:
         return np.zeros(0, dtype=np.float32 if x.dtype == np.float32 else np.float64)
@@ -292,7 +296,7 @@ def empty_like(x: Array) -> Array:
 
 
 def find_array_library(x: Array) -> tuple[str, ...]:
-    """The array library and the device of an array."""
+    """Name the library of an array and, unless it is NumPy, its device."""
     xp, is_foreign = get_namespace(x)
     return (xp.__name__, str(device(x))) if is_foreign and not isinstance(x, np.ndarray) else ("numpy",)
 
@@ -303,7 +307,7 @@ def is_single_precision(x: object) -> bool:
 
 
 def convert_like(answer: Array, template: object, labels: bool = False) -> Array:
-    """The answer in the library, on the device and in the precision of ``template``; labels keep their type."""
+    """Convert the answer to the library, device and precision of ``template``; labels keep their type."""
     xp, is_foreign = get_namespace(template) if hasattr(template, "dtype") else (np, False)
     if not is_foreign or not hasattr(template, "dtype"):
         return answer.astype(np.float32) if is_single_precision(template) and not labels else answer

@@ -1,4 +1,4 @@
-"""Multinomial naive Bayes and its complement: rows hold counts, such as those of the words of a document."""
+"""Multinomial naive Bayes and its complement, for counts such as the words of documents."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Occurrences(Statistics):
 
 
 class MultinomialModel(CountModel):
-    """Rows are scored by ``x @ weights``."""
+    """Scores rows by ``x @ weights.T``."""
 
     def weights(self) -> Array:
         """(classes, columns): the weight of one occurrence of each token, log p(token | c)."""
         return self.derive("weights", lambda records, alpha: log_shares(records[0].tokens + alpha))
 
     def class_term(self) -> Array:
-        """(classes,): what is added to the score of each row."""
+        """(classes,): the constant added to the score of each row."""
         return self.log_prior()
 
     def log_joint(self, cells: Matrix) -> Array:
@@ -69,7 +69,7 @@ class TokenRows(CountRows):
 
 
 class TokenNB(CountNB):
-    """The attributes of the multinomial and its complement."""
+    """Attributes common to the multinomial and its complement."""
 
     __slots__ = ()
 
@@ -155,12 +155,12 @@ class MultinomialNB(TokenNB):
 
 
 class DocumentShareRows(TokenRows):
-    """Rows of counts, of which each document's share is counted."""
+    """Rows of counts, divided by the total of their document."""
 
     estimator = "DocumentAverageNB"
 
     def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
-        super().count_records(cells, n, group, weight)  # only whether these are counts
+        super().count_records(cells, n, group, weight)  # raises if they are not counts
         return super().count_records(normalize(cells, norm="l1"), n, group, weight)
 
 
@@ -221,7 +221,7 @@ class DocumentAverageNB(MultinomialNB):
 
 
 class ComplementModel(MultinomialModel):
-    """The weight of a token is minus the logarithm of its share of the occurrences in the other classes."""
+    """Weighs a token by minus the logarithm of its share of the occurrences in the other classes."""
 
     def weights(self) -> Array:
         return self.derive("weights", self._compute_weights, self.parameters.norm)
@@ -233,10 +233,12 @@ class ComplementModel(MultinomialModel):
         logged = log_shares(others)
         if not self.parameters.norm:
             return -logged
+        # logarithms and their sum are both negative, so the normalised weights are positive
         total = logged.sum(axis=1, keepdims=True)
         return np.where(total != 0, logged / np.where(total != 0, total, 1.0), 0.0)
 
     def class_term(self) -> Array:
+        # as in scikit-learn, the prior counts only if there is a single class
         return self.log_prior() if len(self.statistics.n) == 1 else np.zeros(len(self.statistics.n))
 
 

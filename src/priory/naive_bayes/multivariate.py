@@ -34,7 +34,7 @@ class GaussianBayesModel(ArrayModel):
 
     @property
     def scatter(self) -> Scatter:
-        """What was learned of the rows."""
+        """The sufficient statistics: n, sums and sums of products."""
         scatter: Scatter = self.statistics.parts[0]
         return scatter
 
@@ -46,6 +46,7 @@ class GaussianBayesModel(ArrayModel):
         if self.parameters.covariance == "class":
             return belief
         scale = np.asarray(belief.scale)
+        # (columns, columns): the prior's scale once, plus the scatter of every class
         pooled = prior.scale + (scale - prior.scale).sum(axis=0)
         return replace(
             belief,
@@ -58,6 +59,7 @@ class GaussianBayesModel(ArrayModel):
         scatter = self.scatter
         if self.parameters.estimate != "ml":
             belief = self._posterior()
+            # mean of an inverse Wishart: scale / (degrees - columns - 1)
             left = nan_where_zero(np.asarray(belief.degrees) - len(scatter.unit) - 1)
             return np.asarray(belief.location), np.asarray(belief.scale / left[:, None, None])
         spread, n = scatter.scatter_matrix(), scatter.n
@@ -73,6 +75,7 @@ class GaussianBayesModel(ArrayModel):
 
         def score(part: slice) -> Array:
             z = np.asarray(cells[part], dtype=float) / unit
+            # (rows, classes): squared Mahalanobis distances
             distance = np.stack([_squared_distance(z - m, w) for m, w in zip(centre, whiten, strict=True)], axis=1)
             return constant - (
                 power * np.log1p(distance) if self.parameters.estimate == "predictive" else 0.5 * distance
@@ -88,6 +91,7 @@ class GaussianBayesModel(ArrayModel):
         unit, d = self.scatter.unit, len(self.scatter.unit)
         if self.parameters.estimate == "predictive":
             belief = self._posterior()
+            # multivariate Student-t with degrees - columns + 1 degrees of freedom
             strength = np.asarray(belief.strength)
             centre, spread = np.asarray(belief.location), belief.scale * ((strength + 1) / strength)[:, None, None]
             power = (np.asarray(belief.degrees) + 1) / 2
@@ -96,8 +100,10 @@ class GaussianBayesModel(ArrayModel):
             centre, spread = self.mean_and_covariance()
             floor = MIN_COVARIANCE_SHARE * MultivariateGaussian.empirical_prior(self.scatter).scale
             spread, power, base = spread + floor, np.zeros(len(centre)), np.full(len(centre), -d / 2 * LOG_TWO_PI)
+        # (classes,): classes without rows, which get no evidence
         silent = np.isnan(spread).any(axis=(1, 2)) | np.isnan(centre).any(axis=1)
         spread = np.where(silent[:, None, None], np.eye(d), spread)
+        # spread = root rootᵀ and whiten = root⁻¹, so |whiten z|² is the distance and the determinant a product
         root = self._cholesky(spread)
         log_det = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
         whiten = np.stack([solve_triangular(r, np.eye(d), lower=True) for r in root])
@@ -113,7 +119,7 @@ class GaussianBayesModel(ArrayModel):
 
 
 class GaussianBayesRows(ConjugateRows):
-    """Rows of numbers, taken as a whole."""
+    """Rows of numbers, modelled jointly."""
 
     estimator = "GaussianBayes"
     estimates = ("predictive", "mean", "ml")

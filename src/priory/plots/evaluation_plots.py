@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def expected_costs(cost: ArrayLike, classes: Sequence[Hashable], reject: float | None = None) -> Figure:
     """Plot the expected cost of each answer against the probability of the second class, and the threshold.
 
-    ``cost[i][j]`` is the cost of answering class j when class i is true, and ``reject`` that of asking a person, as
+    ``cost[i][j]`` is the cost of answering class j when class i is true, and ``reject`` the cost of asking a person, as
     for ``decide``.
     """
     costs = np.asarray(cost, dtype=float)

@@ -166,7 +166,7 @@ def _make_event(
         operation=operation,  # type: ignore[arg-type]
         target=target,
         n_rows=(0 if rows is None else len(rows)) if n_rows is None else n_rows,
-        # the rows of an undo event are those of its target, which may be erased later
+        # an undo event has the rows of its target, which may be erased later
         body=None if rows is None or operation == "undo" else rows.encode(),
         batch=number if batch is None else batch,
         teacher=request.teacher,

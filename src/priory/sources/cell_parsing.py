@@ -326,7 +326,7 @@ def shorten_cell(cell: str, max_length: int = 40) -> str:
 
 
 def add_date_parts(chunk: RowChunk, names: Sequence[str], missing: frozenset[str], zones: Zones) -> RowChunk:
-    """A chunk with those of the named columns that are parts of its dates, in the time zones that were learned."""
+    """Add the named columns that are parts of the chunk's dates, in the time zones learned."""
     batch = chunk.batch
     for column, parts in find_unread_dates(batch.schema.names, names).items():
         dates = read_dates(chunk, column, missing, zones)
@@ -348,14 +348,14 @@ def read_dates(chunk: RowChunk, column: str, missing: frozenset[str], zones: Zon
 
 
 def _convert_zone(chunk: RowChunk, cells: pa.Array, column: str, zones: Zones) -> pa.Array:
-    """Dates as local times of the zone that was learned, if they say which zone they are of."""
+    """Convert dates with a time zone to local times of the learned zone."""
     own = find_declared_zone(chunk, column)
     zone = zones.get(column) if own is None else choose_zone(own, column, zones)
     return pa.array(convert_written(cells.to_pylist(), column, zone), pa.string()) if zone and zone != own else cells
 
 
 def find_declared_zone(chunk: RowChunk, column: str) -> str | None:
-    """The time zone that the type of a column has, "" for moments without one; None where there are no such types."""
+    """The time zone in a column's type, "" for moments without one; None if the type is not a time stamp."""
     schema = getattr(chunk.file, "schema", None)
     kind = schema.field(column).type if isinstance(schema, pa.Schema) and column in schema.names else None
     return name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None

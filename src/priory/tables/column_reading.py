@@ -20,7 +20,7 @@ SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # units of N
 
 
 def read_named_column(cells: Array, name: str, zones: Zones | None = None) -> dict[str, Column]:
-    """The column that some cells are, by its name; of dates, a column for each part.
+    """Read cells as one named column, or as a column for each part of dates.
 
     Dates are converted to ``zones``, where their column has one.
     """
@@ -32,6 +32,7 @@ def read_named_column(cells: Array, name: str, zones: Zones | None = None) -> di
         missing = find_missing(cells)
         present = cells[~missing].tolist()
         if present and all(isinstance(cell, date | np.datetime64) for cell in present):
+            # NaT and None become None, so that only dates are left to convert
             objects = [None if gap else convert_moment(cell) for cell, gap in zip(cells.tolist(), missing, strict=True)]
             local, zone = convert_objects(objects, name, zones)
             return split_dates(name, read_date_objects(local), zone)
@@ -57,6 +58,7 @@ def read_array_column(cells: Array, name: str) -> Column:
     present = np.flatnonzero(~find_missing(cells))
     if not len(present):
         return Column("empty")
+    # the first row of each kind of cell, for the message
     first: dict[str, int] = {}
     for row in present:
         first.setdefault(_check_cell_kind(cells[row], int(row), name), int(row))

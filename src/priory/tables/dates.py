@@ -1,4 +1,4 @@
-"""Dates: parsed, and cut into the parts that a model learns (year, month, weekday, hour)."""
+"""Parse dates and split them into the parts that a model learns (hour, weekday, month, day number)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from priory.core.typing import Array
 
 
-# The date, and the hour as it is written: the time of day where the row was made, whatever its time zone.
+# The date, and the hour as written, in local time: an offset after it is matched but not applied.
 DATE_AND_HOUR = (
     r"^(?P<date>[^T:]*?)(?:(?:T| +)(?P<hour>\d{1,2}):\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d{2}:?\d{2}))?)?$"
 )
@@ -33,9 +33,9 @@ PLAIN_LENGTHS = pa.array([DAY_LENGTH, len("2024-05-31 12:00"), len("2024-05-31 1
 
 
 def parse_dates(cells: pa.Array) -> Dates:
-    """For each cell the days since 1970, NaN if it is no date, and the hour, NaN if it has none.
+    """Parse strings to days since 1970 and hours, both (rows,); NaN where there is none.
 
-    Years come first, or days before months with points or names between them; 03/04/2024 could be either and is none.
+    The year comes first, or else the day before the month, as in 31.5.2024; 03/04/2024 is ambiguous and no date.
 
     >>> days, hours = parse_dates(pa.array(["1970-01-02T03:59:00+02:00", "2.1.1970", "03/04/2024"]))
     >>> days.tolist(), hours.tolist()
@@ -48,12 +48,12 @@ def parse_dates(cells: pa.Array) -> Dates:
 
 
 def parse_date_strings(cells: Sequence[str | None]) -> Dates:
-    """The same for a list of strings."""
+    """Parse a list of strings, as `parse_dates`."""
     return parse_dates(pa.array(cells, pa.string()))
 
 
 def _parse_plain_dates(cells: pa.Array) -> Dates | None:
-    """Dates as 2024-05-31 12:00:00, which Arrow reads much faster; None if a cell is written in another way."""
+    """Parse dates such as 2024-05-31 12:00:00 by Arrow's fast cast; None if a cell has another format."""
     lengths = pc.utf8_length(cells)
     if not pc.all(pc.is_in(lengths.cast(pa.int32()), PLAIN_LENGTHS).filter(cells.is_valid())).as_py():
         return None
@@ -61,6 +61,7 @@ def _parse_plain_dates(cells: pa.Array) -> Dates | None:
         seconds = cells.cast(pa.timestamp("s")).cast(pa.int64())
     except pa.ArrowInvalid:
         return None
+    # seconds since 1970, NaN where missing
     moments = _make_floats(seconds)
     days = np.floor(moments / 86_400)
     has_hour = np.asarray(lengths.fill_null(0)) > DAY_LENGTH
@@ -68,6 +69,7 @@ def _parse_plain_dates(cells: pa.Array) -> Dates | None:
 
 
 def _parse_any_dates(cells: pa.Array) -> Dates:
+    # a cell that does not match is null in both fields
     parts = pc.extract_regex(pc.utf8_trim_whitespace(cells), DATE_AND_HOUR)
     dates, hours = (pc.struct_field(parts, name) for name in ("date", "hour"))
     coded = dates.dictionary_encode()  # of many moments there are few days
@@ -80,6 +82,7 @@ def _parse_any_dates(cells: pa.Array) -> Dates:
 def _parse_days(dates: pa.Array) -> np.ndarray:
     has_year = pc.match_substring_regex(dates, YEAR)
     dates = pc.if_else(has_year, dates, pa.scalar(None, dates.type))
+    # every format is tried on all cells; the first that fits wins
     stamps = [pc.strptime(dates, format=form, unit="s", error_is_null=True) for form in DATE_FORMATS]
     return _make_floats(pc.coalesce(*stamps).cast(pa.date32()).cast(pa.int32()))
 
@@ -107,7 +110,7 @@ Dates = tuple[Array, Array]  # (rows,) days since 1970, and (rows,) hours
 
 
 def name_date_part(column: str, part: str) -> str:
-    """The name of a part of a column of dates.
+    """Name a part of a column of dates.
 
     >>> name_date_part("when", WEEKDAY)
     'when (weekday)'
@@ -116,7 +119,7 @@ def name_date_part(column: str, part: str) -> str:
 
 
 def split_part_name(name: str) -> tuple[str, str]:
-    """The column and the part that a name stands for; the name and no part if it is not that of a part.
+    """Split a name into column and date part; the part is "" if it is not a date part.
 
     >>> split_part_name("when (weekday)"), split_part_name("when")
     (('when', 'weekday'), ('when', ''))
@@ -128,7 +131,7 @@ def split_part_name(name: str) -> tuple[str, str]:
 
 
 def find_source_column(name: str, columns: Collection[str]) -> str:
-    """The column of a table that the cells of a model's column come from.
+    """Find the column of a table that a model's column is read from.
 
     >>> find_source_column("when (weekday)", ["when"]), find_source_column("n", ["when", "n"])
     ('when', 'n')
@@ -138,7 +141,7 @@ def find_source_column(name: str, columns: Collection[str]) -> str:
 
 
 def encode_date_part(dates: Dates, part: str) -> Array:
-    """The number of a part's name in `PART_NAMES` for each date, -1 where it is missing.
+    """Encode a part of each date as an index into `PART_NAMES`, -1 where missing: (rows,).
 
     >>> noon = np.array([8892.0 + FIRST_DAY]), np.array([12.0])
     >>> PART_NAMES[WEEKDAY][encode_date_part(noon, WEEKDAY)[0]], PART_NAMES[MONTH][encode_date_part(noon, MONTH)[0]]
@@ -155,13 +158,14 @@ def encode_date_part(dates: Dates, part: str) -> Array:
 
 
 def make_part_column(dates: Dates, part: str, zone: str | None) -> Column:
-    """A part of each date as a column: names as a person would say them, or the day as a number."""
+    """Make a column of a date part: labels such as Monday, or the day as a number."""
     if part == DAY:
         return Column("number", dates[0] - FIRST_DAY, zone=zone)
     codes = encode_date_part(dates, part)
     used = sorted(set(codes[codes >= 0].tolist()), key=lambda code: PART_NAMES[part][code])
     if not used:
         return Column("empty")
+    # from codes of PART_NAMES to places among the sorted labels; code -1 reads the last entry, -1
     rank = np.full(len(PART_NAMES[part]) + 1, -1, dtype=np.int32)
     rank[used] = np.arange(len(used))
     labels = rank[codes], np.array([PART_NAMES[part][code] for code in used], dtype=object)
@@ -169,10 +173,10 @@ def make_part_column(dates: Dates, part: str, zone: str | None) -> Column:
 
 
 def split_dates(name: str, dates: Dates, zone: str | None) -> dict[str, Column]:
-    """The parts of a column of dates, by name: the hour if any date has one, and all others.
+    """Split dates into a column for each part, by name; the hour only if a date has one.
 
-    ``zone`` is that of moments, "" if they have none; days have no zone. A column without a single date is empty, as
-    any column: which parts it has is open.
+    ``zone`` is the time zone, "" for moments without one and None for days. A column without a single date is empty:
+    its parts are not known yet.
     """
     days, hours = dates
     if np.isnan(days).all():
@@ -182,17 +186,17 @@ def split_dates(name: str, dates: Dates, zone: str | None) -> dict[str, Column]:
 
 
 def list_dates(names: Collection[str]) -> set[str]:
-    """The columns of dates whose parts are among some names."""
+    """Find the columns of dates that have parts among ``names``."""
     return {name.removesuffix(DAY_ENDING) for name in names if name.endswith(DAY_ENDING)}
 
 
 def list_parts(column: str, names: Collection[str]) -> list[str]:
-    """The parts of a column of dates that are among some names, in their one order."""
+    """List the parts of a column of dates that are among ``names``, in the order of `KIND_BY_DATE_PART`."""
     return [name for part in KIND_BY_DATE_PART if (name := name_date_part(column, part)) in names]
 
 
 def join_date_names(names: Sequence[str], given: Collection[str]) -> tuple[str, ...]:
-    """Names of columns with the parts of dates that are given too, in the place of the column, known or not.
+    """Replace columns of dates by their parts, known or given, in the same places.
 
     >>> join_date_names(["when", "n"], ["when (weekday)", "when (month)", "when (days since 2000)"])
     ('when (weekday)', 'when (month)', 'when (days since 2000)', 'n')
@@ -206,9 +210,9 @@ def join_date_names(names: Sequence[str], given: Collection[str]) -> tuple[str, 
 
 
 def drop_empty_parts(names: Sequence[str], filled: Collection[str], declared: Collection[str]) -> tuple[str, ...]:
-    """Names of columns without the parts of dates that hold nothing; a column of dates without any is one name again.
+    """Drop the parts of dates without cells; a column of dates without any part gets its own name back.
 
-    Dates with a declared part are as they are.
+    Dates with a declared part are left unchanged.
     """
     dates, left = {column for column in list_dates(names) if not list_parts(column, declared)}, dict[str, None]()
     for name in names:
@@ -218,7 +222,8 @@ def drop_empty_parts(names: Sequence[str], filled: Collection[str], declared: Co
 
 
 def read_moments(cells: Array, has_hours: bool) -> Dates:
-    """Dates of an array of NumPy's ``datetime64``."""
+    """Read an array of ``datetime64``."""
+    # the unit truncates downwards, also before 1970
     hours = cells.astype("datetime64[h]")
     days, missing = hours.astype("datetime64[D]"), np.isnat(cells)
     numbers = days.astype(np.int64), (hours - days).astype(np.int64)
@@ -226,14 +231,14 @@ def read_moments(cells: Array, has_hours: bool) -> Dates:
 
 
 def read_date_objects(cells: Sequence[object]) -> Dates:
-    """Dates of Python's ``date`` and ``datetime``; whatever else is missing. The hour is that of their time zone."""
+    """Read Python's ``date`` and ``datetime``, hours in their own zone; other objects are missing."""
     days = [cell.toordinal() - FIRST_ORDINAL if isinstance(cell, date) else np.nan for cell in cells]
     hours = [cell.hour if isinstance(cell, datetime) else np.nan for cell in cells]
     return np.array(days, dtype=float), np.array(hours, dtype=float)
 
 
 def find_unread_dates(names: Collection[str], known: Collection[str]) -> dict[str, list[str]]:
-    """The parts in ``known`` that a table with these columns lacks, by the column of dates they are parts of."""
+    """Map each column that should be dates to the parts in ``known`` that the table lacks."""
     found: dict[str, list[str]] = {}
     for name in known:
         if name.endswith(DATE_PART_ENDINGS) and name not in names:
@@ -251,7 +256,7 @@ Zones = Mapping[str, str]  # of columns of dates, by name
 
 
 def name_zone(zone: tzinfo | str | None) -> str:
-    """The one name of a time zone; "" for none.
+    """Return the canonical name of a time zone; "" for none.
 
     >>> name_zone("Etc/UTC"), name_zone(timezone(timedelta(hours=2))), name_zone(None)
     ('UTC', '+02:00', '')
@@ -263,7 +268,7 @@ def name_zone(zone: tzinfo | str | None) -> str:
 
 
 def find_zone(name: str) -> tzinfo:
-    """The time zone of a name; an error if this machine does not know it."""
+    """Find a time zone by name; raise an error if this machine does not know it."""
     offset = ZONE_OFFSET.fullmatch(name)
     if offset:
         length = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
@@ -275,7 +280,7 @@ def find_zone(name: str) -> tzinfo:
 
 
 def choose_zone(own: str, column: str, zones: Zones | None) -> str:
-    """The zone to convert a column to: the one learned, or its own if none was; an error where only one has a zone."""
+    """Choose the zone to convert a column to: learned, or else its own; raise if only one of them has a zone."""
     learned = own if zones is None else zones.get(column, own)
     if own and not learned:
         raise KindError(
@@ -291,7 +296,7 @@ def choose_zone(own: str, column: str, zones: Zones | None) -> str:
 
 
 def convert_moments(moments: pa.Array, zone: str) -> Array:
-    """Moments of an Arrow array with a time zone, as local times of another."""
+    """Convert an Arrow array of moments to local times in another zone."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -300,7 +305,7 @@ def convert_moments(moments: pa.Array, zone: str) -> Array:
 
 
 def convert_objects(cells: Sequence[object], column: str, zones: Zones | None) -> tuple[Sequence[object], str | None]:
-    """Python's dates as local times of one zone, and the zone, None for days; dates to be learned must have one."""
+    """Convert Python's dates to local times of one zone; also return the zone, None for days."""
     first: dict[str, int] = {}
     for row, cell in enumerate(cells):
         if isinstance(cell, datetime):
@@ -309,6 +314,7 @@ def convert_objects(cells: Sequence[object], column: str, zones: Zones | None) -
     if len(first) > 1 and not known:
         shown = " and ".join(f"{zone or 'none'} (row {row})" for zone, row in list(first.items())[:2])
         raise KindError(f"column {column!r} holds dates of several time zones, {shown}; convert them to one.")
+    # rows to be answered may have several zones; all are converted to the learned one
     targets = {own: choose_zone(own, column, zones) for own in first}
     zone = next(iter(targets.values()), None)
     if zone is None or targets.keys() == {zone}:
@@ -318,7 +324,7 @@ def convert_objects(cells: Sequence[object], column: str, zones: Zones | None) -
 
 
 def convert_written(values: Sequence[str | None], column: str, zone: str) -> list[str | None]:
-    """Dates that are written with an offset, such as 2024-05-31T12:00+02:00, as local times; others as they are."""
+    """Convert strings with an offset, such as 2024-05-31T12:00+02:00, to local times; keep others."""
     return [_convert_text(value, column, zone) if WRITTEN_OFFSET.search(value or "") else value for value in values]
 
 
@@ -334,5 +340,5 @@ def _convert_text(value: str | None, column: str, zone: str) -> str:
 
 
 def is_zone(name: object) -> bool:
-    """Whether a file may name this as a time zone."""
+    """Whether a name has the form of a time zone; names in files are not trusted."""
     return isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_+\-:/]{1,60}", name) is not None and ".." not in name

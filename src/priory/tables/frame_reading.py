@@ -18,7 +18,7 @@ TIME_TYPES = (nw.Duration, nw.Time)
 
 
 def find_frame(X: object) -> nw.DataFrame[Any] | None:
-    """The input as a narwhals DataFrame; None if it is not a data frame."""
+    """Wrap the input as a narwhals DataFrame; None if it is not a data frame."""
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise KindError("X is a lazy frame, whose rows are not there yet; call .collect() first.")
@@ -26,7 +26,7 @@ def find_frame(X: object) -> nw.DataFrame[Any] | None:
 
 
 def read_frame(frame: nw.DataFrame[Any], zones: Zones | None = None) -> Table:
-    """A data frame as a table; dates are converted to ``zones``, where their column has one."""
+    """Read a data frame; dates are converted to the time zone that ``zones`` has for their column."""
     names = tuple(str(name) for name in frame.columns)
     blank = [place for place, name in enumerate(names) if not name.strip()]
     if blank:
@@ -37,9 +37,10 @@ def read_frame(frame: nw.DataFrame[Any], zones: Zones | None = None) -> Table:
 
 
 def _read_series(series: nw.Series[Any], name: str, zones: Zones | None) -> dict[str, Column]:
-    """The column that a series is, by its name; of dates, a column for each part."""
+    """Read a series as one named column, or as a column for each part of dates."""
     series = _decode_series(series)
     if series.dtype == nw.Object:
+        # pandas has several missing values; all become None
         cells = make_object_array(series.to_list())
         cells[series.is_null().to_numpy()] = None
         return read_named_column(cells, name, zones)
@@ -55,10 +56,11 @@ def _read_series(series: nw.Series[Any], name: str, zones: Zones | None) -> dict
 
 
 def _find_zone(series: nw.Series[Any]) -> str | None:
-    """The time zone of dates, which narwhals does not know of pandas' America/New_York; None if they are none."""
+    """The time zone of a series, "" for none; None if it holds no dates."""
     if series.dtype == nw.Datetime:
         return name_zone(series.dtype.time_zone)  # type: ignore[attr-defined]  # of this type
     native = series.to_native()
+    # narwhals does not recognise pandas' dates of some zones, such as America/New_York
     return name_zone(native.dt.tz) if str(getattr(native, "dtype", "")).startswith("datetime64") else None
 
 
@@ -81,7 +83,7 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
 
 
 def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
-    """The series without an encoding that only saves space: pandas' sparse and Arrow's run-end encoding."""
+    """Decode pandas' sparse and Arrow's run-end encoded series."""
     native = series.to_native()
     if series.dtype != nw.Unknown:
         return series
@@ -96,7 +98,7 @@ def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def _check_exact(series: nw.Series[Any], name: str) -> None:
-    """Raise an error if a whole number is too large to be a float: neighbours would become one value."""
+    """Raise an error if an integer is not exactly representable as a float."""
     if len(series) == int(series.is_null().sum()):
         return
     if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= MAX_EXACT_INTEGER:

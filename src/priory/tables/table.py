@@ -92,6 +92,7 @@ class Table:
         """Some columns as one array (rows, columns); the whole matrix is returned without a copy."""
         if self.matrix is not None:
             return self.matrix if list(positions) == list(range(len(self.names))) else self.matrix[:, positions]
+        # an empty column stays NaN
         block = np.full((self.rows, len(positions)), np.nan)
         for j, position in enumerate(positions):
             if self.columns[position].numbers is not None:
@@ -146,13 +147,14 @@ class Table:
         return None if math.isnan(value) else value
 
     def get_zone(self, position: int) -> str | None:
-        """The time zone of the moments that a column is a part of, "" if they have none; None if it is no such part."""
+        """The time zone of a column of date parts, "" for none; None for other columns and for days."""
         return None if self.matrix is not None else self.columns[position].zone
 
     def find_columns(self, names: Sequence[str]) -> list[int]:
         """Positions of columns: by name if the table has names, otherwise in order."""
         if not self.has_names:
             return list(range(len(names)))
+        # the columns may come in any order
         at = {name: place for place, name in enumerate(self.names)}
         absent = [name for name in names if name not in at]
         if absent:
@@ -184,6 +186,7 @@ class Table:
         for position, name in enumerate(self.names):
             if kinds[name] == "text":
                 continue
+            # a label is missing if its code is -1, a number if it is NaN
             labels = kinds[name] == "label"
             missing = self._encode_column(position)[0] < 0 if labels else np.isnan(self.numbers([position])[:, 0])
             if missing.any():

@@ -18,7 +18,7 @@ MAX_NAMES_SHOWN = 10
 
 
 def read_table(X: object, zones: Zones | None = None) -> Table:
-    """A table from a pandas, polars or pyarrow table, a dict of columns, a list of dicts, or an array.
+    """Read a pandas, polars or pyarrow table, a dict of columns, a list of dicts, or an array.
 
     A column of dates becomes a column for each of its parts (`priory.tables.dates`), converted to the time zone
     that ``zones`` has for it. Columns without names are called x0, x1, …
@@ -38,6 +38,7 @@ def read_table(X: object, zones: Zones | None = None) -> Table:
     if isinstance(X, Iterator):
         X = list(X)
     if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
+        # columns in order of first appearance; a cell that a row lacks is missing
         rows = [name_cells(row) for row in X]
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: make_object_array([row.get(name) for row in rows]) for name in names}
@@ -51,7 +52,7 @@ def read_table(X: object, zones: Zones | None = None) -> Table:
 
 
 def take_text_column(X: object) -> object:
-    """The texts of a table with one column, or of an array (rows, 1); anything else as it is."""
+    """Take the texts of a table with one column, or of an array (rows, 1); return other input unchanged."""
     check_frame(X)
     if isinstance(X, np.ndarray) and X.ndim == 2:
         if X.shape[1] != 1:
@@ -75,7 +76,7 @@ def take_text_column(X: object) -> object:
 
 
 def _fill_mask(cells: object) -> Array:
-    """Cells as an array, with the masked ones missing."""
+    """Convert cells to an array, masked ones to NaN or None."""
     if not is_masked_array(cells):
         return np.asarray(cells)
     is_number = cells.dtype.kind in "biuf"
@@ -85,7 +86,7 @@ def _fill_mask(cells: object) -> Array:
 
 
 def _read_mapped_cells(values: object, name: str) -> Array:
-    """The cells of one column of a dict: a list, a series or an array of one dimension."""
+    """Read the cells of one column of a dict: a list, a series or a 1-D array."""
     with guard_input(values):
         cells = make_object_array(values) if _is_mixed_list(values) else _fill_mask(values)
     if cells.ndim != 1:
@@ -94,7 +95,7 @@ def _read_mapped_cells(values: object, name: str) -> Array:
 
 
 def _is_mixed_list(values: object) -> TypeGuard[Sequence[object]]:
-    """Whether NumPy would change the cells of a list: numbers next to strings become strings."""
+    """Whether a list mixes numbers and strings, which NumPy would convert to strings."""
     return isinstance(values, list | tuple) and len({isinstance(value, str) for value in values}) > 1
 
 
@@ -124,12 +125,14 @@ def _table_from_columns(columns: dict[str, Array], zones: Zones | None) -> Table
 
 
 def _array_from_rows(rows: list[object]) -> Array:
-    """A list of rows as an array; strings and numbers in one row keep their types."""
+    """Convert a list of rows to an array; strings and numbers in one row keep their types."""
+    # the first row of each length: reversed, so that earlier rows overwrite later ones
     lengths = {len(row): place for place, row in reversed(list(enumerate(rows))) if isinstance(row, list | tuple)}
     if len(lengths) > 1:
         shown = " and ".join(f"row {place} has {length}" for length, place in list(lengths.items())[:2])
         raise DataError(f"the rows of X differ in length: {shown} cells; give every row the same cells.")
     plain = np.asarray(rows)
+    # NumPy has turned numbers beside strings into strings: convert again as objects
     if plain.ndim == 2 and plain.dtype.kind in "US":
         return np.array(rows, dtype=object)
     return plain

@@ -1,8 +1,7 @@
-"""Learning from more rows than fit into memory: batches are counted by workers, one to a thread, and added up.
+"""Learning from more rows than fit into memory: worker threads count batches, and their statistics are added.
 
-Statistics add, so neither the batches nor the number of workers change what is learned; the fair sample of rows that a
-model derives its corrections from is part of them. Rows as they stand in the files are drawn too, to score, audit and
-report.
+Neither the batches nor the number of workers change the result, because statistics add; they include the sample of rows
+that corrections are derived from. A second sample keeps raw rows of the files, to score, audit and report.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ WorkerT = TypeVar("WorkerT", bound="CountingWorker")
 
 @dataclass
 class LabelledBatch:
-    """Rows as a model takes them, and the class of each.
+    """Rows in the form that a model reads, and the class of each.
 
     ``group`` has for each row the position of its class in ``classes``, which are all classes met so far, in the order
     in which they first appeared.
@@ -112,9 +111,9 @@ class TableWorker(CountingWorker):
 
 @final
 class TextWorker(CountingWorker):
-    """Counts the tokens of documents, in one table of counts until a class appears that does not fit into it.
+    """Counts the tokens of documents in one table of counts, replaced when a new class does not fit into it.
 
-    With many classes there is no such table: each batch is a record, and records are added.
+    With many classes there is no such table: each batch has its own sparse counts, and these are added.
     """
 
     def __init__(
@@ -139,6 +138,7 @@ class TextWorker(CountingWorker):
         self.classes = batch.classes
         if self.memory:
             self.samples.append(self._sample_texts(documents, batch))
+            # samples[0] is a sum already; the others are added once they exceed the rows to keep
             if sum(map(len, self.samples[1:])) > self.memory:
                 self.samples = [_add_in_pairs(self.samples)]
 
@@ -149,6 +149,7 @@ class TextWorker(CountingWorker):
             self.earlier_statistics = self.collect_statistics()
             self.counter, self.n = TokenCounter(width, self.tokenizer, self.binary, self.max_tokens), np.zeros(width)
         self.counter.add(documents, batch.group, threads=1)
+        # (width,): classes beyond those met so far have zero documents
         self.n += np.bincount(batch.group, minlength=len(self.n))
 
     def _count_many_classes(self, documents: PackedDocuments, batch: LabelledBatch) -> None:
@@ -169,6 +170,7 @@ class TextWorker(CountingWorker):
         group = batch.group
         if self.samples and not self.samples[0].is_complete:  # the others would be dropped anyway
             hashes = hash_labelled_rows([TEXT_COLUMN_NAMES], cells, batch.classes, group)
+            # a full sample keeps the rows with the smallest hashes, all below its limit
             below = np.flatnonzero(hashes < np.uint64(self.samples[0].limit))
             cells, group = take_rows(cells, below), group[below]
         names = [TEXT_COLUMN_NAMES]
@@ -186,25 +188,26 @@ class TextWorker(CountingWorker):
         if not self.parts:
             return self.earlier_statistics
         _, rank = sort_classes(self.classes)
-        # the sample is that of all batches so far, so it belongs to one part only
+        # the sample covers all batches so far, so only one part may hold it
         sample = _add_in_pairs(self.samples).regroup_classes(rank, len(rank)) if self.samples else None
         part = replace(_add_in_pairs(self.parts), sample=sample)
         self.counter, self.parts, self.samples = None, [], []
         return part if self.earlier_statistics is None else self.earlier_statistics + part
 
     def _collect_table(self, counter: TokenCounter) -> ModelStatistics:
-        """The statistics of the batches that were counted into one table."""
+        """Convert the table of counts to statistics."""
         from priory.model.model_statistics import ModelStatistics
 
         arena, ends, counts, missed = counter.result()  # counts: (tokens, classes)
         classes, rank = sort_classes(self.classes)
+        # order: from sorted classes to the order of first appearance, in which they were counted
         n, order = self.n[: len(rank)], np.argsort(rank)
         tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed).sort_tokens()
         return ModelStatistics(classes, n[order], (tokens,))
 
 
 def _add_in_pairs(parts: Sequence[CountedT]) -> CountedT:
-    """The sum of the records of all batches; added in pairs, so that no row is copied often."""
+    """Sum records pairwise, so that each row is copied only log2(parts) times."""
     while len(parts) > 1:
         pairs = zip(parts[::2], parts[1::2], strict=False)
         parts = [*(a + b for a, b in pairs), *(parts[-1:] if len(parts) % 2 else ())]
@@ -212,7 +215,7 @@ def _add_in_pairs(parts: Sequence[CountedT]) -> CountedT:
 
 
 def sort_classes(classes: Array) -> tuple[Array, Array]:
-    """The classes sorted, and for each its position among the sorted ones."""
+    """Sort the classes; also return the rank of each, (classes,)."""
     order = np.argsort(classes)
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order))
@@ -222,12 +225,13 @@ def sort_classes(classes: Array) -> tuple[Array, Array]:
 def count_batches(
     batches: Iterable[LabelledBatch], make_worker: Callable[[], WorkerT], threads: int | None = None
 ) -> list[WorkerT]:
-    """Workers that have counted all batches between them, in one pass."""
+    """Distribute all batches among worker threads; return the workers when they have finished."""
     workers = [make_worker() for _ in range(threads or sharding.choose_threads())]
     usual_interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         for number, batch in enumerate(batches):
+            # round robin: which worker counts a batch does not change the sum
             workers[number % len(workers)].put_batch(batch)
     finally:
         for worker in workers:
@@ -240,7 +244,7 @@ def count_batches(
 
 
 def add_worker_statistics(workers: list[TextWorker]) -> ModelStatistics:
-    """The statistics of all workers together."""
+    """Add the statistics of all workers."""
     parts = [part for worker in workers if (part := worker.collect_statistics()) is not None]
     return sum(parts[1:], start=parts[0])
 
@@ -248,7 +252,7 @@ def add_worker_statistics(workers: list[TextWorker]) -> ModelStatistics:
 def learn_batches(
     model: NaiveBayes | TextClassifier, batches: Iterable[LabelledBatch], threads: int | None = None
 ) -> None:
-    """Let a new model learn all batches in one pass; its columns are those of the first batch."""
+    """Fit a new model to all batches in one pass; the first batch defines the columns."""
     from priory.learning.counting import add_parts
 
     counter = model.counter(samples=False)
@@ -265,21 +269,21 @@ def learn_batches(
 def learn_statistics(
     model: NaiveBayes | TextClassifier, first_rows: Table | PackedDocuments, statistics: ModelStatistics
 ) -> None:
-    """Make a new model one that has learned these statistics; its columns are those of ``first_rows``."""
+    """Load statistics into a new model; ``first_rows`` define its columns."""
     model.adopt(model.counter(samples=False).make_part(first_rows, statistics), finish=False)
 
 
 def make_text_worker(rows: Any) -> Callable[[], TextWorker]:
-    """Workers that count as these `priory.learning.text_rows.TextRows` do."""
+    """Make a factory of workers with the parameters of a `priory.learning.text_rows.TextRows`."""
     return partial(
         TextWorker, rows.vocabulary.tokenizer, rows.text_model.binary, rows.parameters.max_tokens, rows.memory
     )
 
 
 class DrawnRows:
-    """A uniform sample of all rows, whatever the batches: each row draws a random number, the smallest are kept.
+    """A uniform sample of rows, independent of the batches: each row draws a random key, the smallest are kept.
 
-    Each file has its own stream of random numbers, so that samples of files, taken anywhere, add to that of all.
+    Each file has its own stream of random numbers, so that samples of files add up to the sample of all files.
     """
 
     def __init__(self, size: int = DEFAULT_SAMPLE_ROWS, seed: int = 0) -> None:
@@ -292,6 +296,7 @@ class DrawnRows:
 
     def add(self, batch: pa.RecordBatch, file: int = 0) -> None:
         if file != self.file:
+            # jumped streams do not overlap
             self.file, self.random = file, np.random.Generator(np.random.PCG64(self.seed).jumped(file))
         keys = self.random.random(batch.num_rows)
         self.rows += batch.num_rows
@@ -317,6 +322,7 @@ class DrawnRows:
         if self.bytes > MAX_SAMPLE_BYTES:  # fewer rows will do where they are long
             self.size = max(1, min(self.size, len(self.keys) // 2))
         if len(self.keys) > self.size:
+            # the smallest key that is dropped: later rows with larger keys need not be stored
             self.bound = float(np.partition(self.keys, self.size)[self.size])
         chosen = np.flatnonzero(self.keys < self.bound)
         table = pa.Table.from_batches(self.kept).take(chosen).combine_chunks()
@@ -324,6 +330,7 @@ class DrawnRows:
         self.kept, self.bytes = table.to_batches(), table.nbytes
 
     def batch(self) -> pa.RecordBatch:
-        """The rows of the sample, in the order of the files and of their rows."""
+        """Return the sampled rows, in the order of the files and of their rows."""
         self._drop_rows()
+        # stable: rows of one file stay in order
         return self.kept[0].take(np.argsort(self.files, kind="stable"))

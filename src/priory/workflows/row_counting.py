@@ -1,7 +1,7 @@
-"""What is learned in one pass over the rows of files, once their columns are known: a record of each file, which adds.
+"""Count the rows of files into statistics, in one pass.
 
-Texts are counted before there is a model: importing what models need takes as long as counting half a gigabyte, and
-is done on another thread at the same time.
+Texts are counted before the model is made: importing its modules takes as long as counting half a gigabyte, and runs on
+another thread at the same time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What the first rows have decided, so that any file can be counted by itself, anywhere."""
+    """The columns and options chosen from the first rows, by which any file can be counted on its own."""
 
     target: str
     columns: ModelColumns
@@ -59,13 +59,13 @@ class TrainingPlan:
     binary: frozenset[str] = frozenset()  # columns of zeros and ones, where the textbook's families are chosen
 
     def find_source_columns(self, rows: FileRows) -> tuple[str, ...]:
-        """The columns of files that are read."""
+        """List the columns to read from the files."""
         return tuple(dict.fromkeys([self.target, *self.columns.find_sources(rows.names)]))
 
 
 @dataclass(frozen=True)
 class CountedRows:
-    """What was learned from files, and what was met in them; the sum is that of all files, in any order."""
+    """Statistics of some files, and counts of their defects; the sum does not depend on the order of the files."""
 
     model: FileModel | None  # None where no row has a label
     sample: DrawnRows
@@ -90,7 +90,7 @@ class CountedRows:
 
 
 def _add_models(model: FileModel, other: FileModel) -> FileModel:
-    """A model that has learned what both have; a vocabulary stays within its declared size."""
+    """Add two models; a vocabulary stays within its declared size."""
     from priory.learning.counting import add_parts
 
     if not hasattr(model, "learned_"):  # a regression
@@ -103,7 +103,8 @@ RowCounter: TypeAlias = Callable[[TrainingPlan, FileRows, Iterator[RowChunk]], C
 
 
 def count_rows(plan: TrainingPlan, rows: FileRows, chunks: Iterator[RowChunk], first_file: int = 0) -> CountedRows:
-    """Learn the chunks of some files, of which the first is number ``first_file`` of all."""
+    """Count the chunks of some files; the first has the number ``first_file``."""
+    # a counter of its own: the plan is shared by all files
     plan = replace(plan, columns=replace(plan.columns, n_coerced=Counter()))
     sample = DrawnRows(plan.options.sample_rows)
     numbered = _number_chunks(chunks, first_file)
@@ -126,7 +127,7 @@ def count_rows(plan: TrainingPlan, rows: FileRows, chunks: Iterator[RowChunk], f
 
 
 def _number_chunks(chunks: Iterator[RowChunk], number: int) -> Iterator[tuple[int, RowChunk]]:
-    """Each chunk with the number of its file."""
+    """Pair each chunk with the number of its file."""
     file = None
     for chunk in chunks:
         number += file is not None and chunk.file is not file
@@ -137,7 +138,7 @@ def _number_chunks(chunks: Iterator[RowChunk], number: int) -> Iterator[tuple[in
 def _learn_numbers(
     chunks: Iterator[tuple[int, RowChunk]], columns: ModelColumns, reader: TargetReader, sample: DrawnRows
 ) -> BayesianLinearRegression | None:
-    """A model of the target, which is a number; None where there are none."""
+    """Fit a regression to the chunks; None if no row has a target."""
     from priory.regression.linear_regression import BayesianLinearRegression
 
     model = BayesianLinearRegression()
@@ -150,7 +151,8 @@ def _learn_numbers(
 
 
 def _learn_classes(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableOrTextClassifier | None:
-    """A model of all batches; None if there are none."""
+    """Fit a classifier to all batches; None if there are none."""
+    # the first batch shows whether there are any
     for first in batches:
         batches = itertools.chain([first], batches)
         if not plan.options.textbook:
@@ -164,7 +166,7 @@ def _learn_classes(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> Tabl
 def _read_labelled_batches(
     chunks: Iterator[tuple[int, RowChunk]], columns: ModelColumns, labels: LabelReader, sample: DrawnRows
 ) -> Iterator[LabelledBatch]:
-    """Chunks as batches to be learned; rows that pass by are drawn into the sample."""
+    """Convert chunks to labelled batches, adding their rows to the sample."""
     for number, chunk in chunks:
         group, labelled = labels.read(chunk)
         if len(group):
@@ -173,7 +175,7 @@ def _read_labelled_batches(
 
 
 def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableOrTextClassifier:
-    """A model of all rows."""
+    """Fit a classifier to all batches; a single column of texts is counted while modules are imported."""
     if not plan.columns.is_one_text:
         model = _make_model(plan)
         learn_batches(model, batches)
@@ -195,12 +197,12 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
 
 
 def _choose_refinement(options: TrainingOptions) -> bool | Literal["auto"]:
-    """As declared, or as far as it helps."""
+    """Return the declared refinement, by default "auto"."""
     return "auto" if options.refine is None else options.refine
 
 
 def _counts_words_once(options: TrainingOptions) -> bool:
-    """Whether a word counts once for each text; for the default model this is known without importing the others."""
+    """Whether a word counts once for each text; known for the default model without importing others."""
     if options.text_model in (None, "binary"):
         return True
     from priory.text.document_models import BAG_MODELS
@@ -209,7 +211,7 @@ def _counts_words_once(options: TrainingOptions) -> bool:
 
 
 def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
-    """A model for these columns, its families declared so that every chunk is read alike."""
+    """Make a model for these columns, with declared families, so that every chunk is read alike."""
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
 
@@ -243,7 +245,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
 
 
 def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
-    """Naive Bayes as the book has it, its families declared so that every chunk is read alike."""
+    """Make a textbook model, with declared families, so that every chunk is read alike."""
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.model.schema import TextbookFamilies
 
