@@ -6,9 +6,12 @@ import sys
 import uuid
 from contextlib import closing
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import click
 
+from priory.cli.options import get_required_key
+from priory.errors import KindError
 from priory.service.mail_filter import (
     DEFAULT_HEADER,
     EXIT_TRY_AGAIN,
@@ -75,8 +78,6 @@ def _judge_message(model: str, socket_path: str | None, token: str | None, messa
 
 
 def _load_text_model(path: str) -> TableOrTextClassifier:
-    from priory.cli.options import get_required_key
-    from priory.errors import KindError
     from priory.workflows.model_files import get_model_columns, load_classifier
 
     trained = load_classifier(path, get_required_key())
@@ -113,8 +114,6 @@ def learn_mail_command(
     message = sys.stdin.buffer.read()
     done = f"{'forgot' if forget else 'learned'} 1 message as {label}"
     if socket_path is not None:
-        from urllib.parse import urlencode
-
         query = urlencode({"label": label} | ({"new_class": 1} if new_class else {}))
         path = f"/v1/models/{find_model_name(model)}/{'forget' if forget else 'learn'}?{query}"
         with closing(ServiceConnection(socket_path, token)) as connection:

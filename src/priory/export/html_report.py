@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import scipy
+import sklearn
 from numpy.typing import ArrayLike
 
-from priory import plots
+from priory import __version__, plots
 from priory.core.typing import Array, Classifier, Label
 from priory.evaluation.comparison import compare_scores
 from priory.evaluation.intervals import Interval
@@ -184,10 +186,6 @@ def _describe_subject(model: object, y: object, subject: ReportSubject) -> dict[
 
 def _list_versions() -> str:
     """Return the versions of the libraries that the numbers depend on."""
-    import scipy
-    import sklearn
-
-    from priory import __version__
 
     packages = {"NumPy": np.__version__, "SciPy": scipy.__version__, "scikit-learn": sklearn.__version__}
     named = [f"priory {__version__}", f"Python {platform.python_version()}"]

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import compute
 
 from priory.core.input_guard import list_arrow_cells
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
@@ -172,8 +173,6 @@ class ArrowReader(ColumnarReader):
 
 def _compute_batch_rows(batch: pa.RecordBatch) -> int:
     """The number of rows to read at a time: every row may refer to the longest text of the dictionary."""
-    from pyarrow import compute
-
     texts = [column.dictionary for column in batch.columns if pa.types.is_dictionary(column.type)]
     longest = max((compute.max(compute.binary_length(text)).as_py() or 0 for text in texts if len(text)), default=0)
     return min(COLUMNAR_CHUNK_ROWS, max(1, COLUMNAR_CHUNK_BYTES // max(1, longest)))
@@ -193,8 +192,6 @@ def _check_type(path: str, name: str, kind: pa.DataType) -> None:
 
 def _find_oversized_cell(column: pa.Array) -> int | None:
     """The first row whose text is too long, or None."""
-    from pyarrow import compute
-
     if not pa.types.is_string(column.type) or column.nbytes <= MAX_CELL_BYTES:
         return None
     row: int = compute.index(compute.greater(compute.binary_length(column), MAX_CELL_BYTES), True).as_py()

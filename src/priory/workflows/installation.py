@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from priory import inbox
+from priory import __version__, inbox
 
 TOUR_STEPS = [
     (
@@ -111,7 +111,6 @@ class InstallationCheck:
 
 def check_installation() -> InstallationCheck:
     """Look at versions and packages, load the kernels, and train, save and load a small model."""
-    from priory import __version__
     from priory.core.sharding import N_THREADS
 
     own = {"priory": __version__, "Python": platform.python_version()}

@@ -22,7 +22,9 @@ import pyarrow as pa
 from priory.core import sharding
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
+from priory.learning.counting import add_parts
 from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.model_statistics import ModelStatistics
 from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_labelled_rows
 from priory.sources.byte_streams import peek_first
 from priory.text.documents import PackedDocuments
@@ -152,8 +154,6 @@ class TextWorker(CountingWorker):
         self.n += np.bincount(batch.group, minlength=len(self.n))
 
     def _count_many_classes(self, documents: PackedDocuments, batch: LabelledBatch) -> None:
-        from priory.model.model_statistics import ModelStatistics
-
         if self.counter is not None:
             self.earlier_statistics = self.collect_statistics()
         classes, rank = sort_classes(batch.classes)
@@ -194,8 +194,6 @@ class TextWorker(CountingWorker):
 
     def _collect_table(self, counter: TokenCounter) -> ModelStatistics:
         """The statistics of the batches that were counted into one table."""
-        from priory.model.model_statistics import ModelStatistics
-
         arena, ends, counts, missed = counter.result()  # counts: (tokens, classes)
         classes, rank = sort_classes(self.classes)
         n, order = self.n[: len(rank)], np.argsort(rank)
@@ -249,8 +247,6 @@ def learn_batches(
     model: NaiveBayes | TextClassifier, batches: Iterable[LabelledBatch], threads: int | None = None
 ) -> None:
     """Let a new model learn all batches in one pass; its columns are those of the first batch."""
-    from priory.learning.counting import add_parts
-
     counter = model.counter(samples=False)
     first, stream = peek_first(iter(batches))
     if isinstance(first.rows, PackedDocuments):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 import numpy as np
 import pyarrow as pa
 
+import priory
 from priory.errors import DataError
 from priory.sources import FileRows
 from priory.sources.byte_streams import peek_first
@@ -24,7 +25,7 @@ from priory.workflows.model_files import (
     make_task,
     read_all_labelled_rows,
 )
-from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits
+from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits, score_peers
 from priory.workflows.training_results import audit_sample, draw_report_curve
 
 if TYPE_CHECKING:
@@ -87,8 +88,6 @@ def report(
     if peers:
         if not learned:
             raise DataError("peers are fitted to folds of rows that the model has learned; say that it has")
-        from priory.workflows.row_splits import score_peers
-
         with callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, JudgingOptions(DEFAULT_FOLDS), SideColumns(()))
             scores = trained.evaluate(table, labels, folds=splits)
@@ -139,8 +138,6 @@ def audit(
     -------
     Findings
     """
-    import priory
-
     task = make_task(paths, given)
     rows = task.open()
     label = task.columns.find_target(rows)

@@ -17,7 +17,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from priory.errors import DataError
+from priory.learning.counting import add_parts
 from priory.model.row_sample import choose_text_memory
+from priory.model.schema import TextbookFamilies
 from priory.sources import FileRows, RowChunk
 from priory.sources.byte_streams import peek_first
 from priory.sources.column_types import (
@@ -29,6 +31,7 @@ from priory.sources.column_types import (
     find_declared_family,
 )
 from priory.sources.discovery import format_names
+from priory.text.document_models import BAG_MODELS
 from priory.text.tokenizer import Tokenizer
 from priory.workflows.out_of_core import (
     DrawnRows,
@@ -76,8 +79,6 @@ class CountedRows:
     unreadable: tuple[str, ...] = ()
 
     def __add__(self, other: CountedRows) -> CountedRows:
-        from priory.learning.counting import add_parts
-
         return CountedRows(
             add_parts((self.model, other.model), _add_models),
             self.sample + other.sample,
@@ -91,8 +92,6 @@ class CountedRows:
 
 def _add_models(model: FileModel, other: FileModel) -> FileModel:
     """A model that has learned what both have; a vocabulary stays within its declared size."""
-    from priory.learning.counting import add_parts
-
     if not hasattr(model, "learned_"):  # a regression
         return model + other
     parts = model.learned_, other.learned_
@@ -203,8 +202,6 @@ def _counts_words_once(options: TrainingOptions) -> bool:
     """Whether a word counts once for each text; for the default model this is known without importing the others."""
     if options.text_model in (None, "binary"):
         return True
-    from priory.text.document_models import BAG_MODELS
-
     return BAG_MODELS[options.text_model].binary
 
 
@@ -245,7 +242,6 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
 def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
     """Naive Bayes as the book has it, its families declared so that every chunk is read alike."""
     from priory.estimators.naive_bayes import NaiveBayes
-    from priory.model.schema import TextbookFamilies
 
     rule = TextbookFamilies(plan.options.m)
     families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+import priory
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.model.model_statistics import ClassWeight
@@ -192,8 +193,6 @@ def evaluate_on_sample(
 
 def audit_sample(sample: InputRows, labels: Array) -> Findings:
     """Audit the sample, or its first rows if they are long."""
-    import priory
-
     size = sum(map(len, sample)) if isinstance(sample, list) else sample.nbytes
     n_audited = min(len(labels), max(100, len(labels) * MAX_AUDIT_BYTES // max(size, 1)))
     return priory.audit(take_first_rows(sample, n_audited), target=labels[:n_audited])
