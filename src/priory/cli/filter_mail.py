@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import click
 
+import priory
 from priory.cli.options import get_required_key
 from priory.errors import KindError
 from priory.service.mail_filter import (
@@ -120,11 +121,10 @@ def learn_mail_command(
             answer = connection.post_mail(path, message, uuid.uuid4().hex)
         click.echo(f"{done}: change {answer['id']} of {answer['model']}")
         return
-    from priory.storage import updating
     from priory.workflows.model_files import count_known_rows
 
     _load_text_model(model)
-    with updating(model) as file:
+    with priory.storage.updating(model) as file:
         if not forget and not new_class:
             check_label(label, getattr(file.model, "classes_", ()))
         change = file.model.forget if forget else file.model.partial_fit

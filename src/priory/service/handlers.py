@@ -232,12 +232,11 @@ async def handle_report(call: Call) -> Response:
     model.check_row_count(len(rows))
 
     def write() -> str:
-        from priory.export.html_report import ReportSubject
-        from priory.export.html_report import report as make_report
+        from priory.export import html_report
 
         table, labels = convert_to_input(rows, model.estimator), list(rows.labels or ())
-        subject = ReportSubject(f"{len(rows)} rows", "label", model.entry.name)
-        return str(make_report(model.estimator, table, labels, learned=False, subject=subject).html)
+        subject = html_report.ReportSubject(f"{len(rows)} rows", "label", model.entry.name)
+        return str(html_report.report(model.estimator, table, labels, learned=False, subject=subject).html)
 
     page = await _run_in_thread(call, write)
     return Response(page, media_type="text/html; charset=utf-8", headers=SAFE_PAGE_HEADERS)

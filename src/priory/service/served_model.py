@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+import priory
 from priory.errors import DataError, ServiceError
 from priory.service.journal import Event, Journal, ModelEntry
 from priory.service.labelled_rows import RowBatch, convert_to_input, decode_row_batch, join_row_batches
@@ -70,10 +71,7 @@ class ServedModel:
 
 def make_estimator(kind: str, parameters: dict[str, Any]) -> TableOrTextClassifier:
     """Create an estimator of this kind; unknown parameters are an error."""
-    from priory.estimators.naive_bayes import NaiveBayes
-    from priory.estimators.text_classifier import TextClassifier
-
-    estimator = TextClassifier() if kind == "text" else NaiveBayes()
+    estimator = priory.TextClassifier() if kind == "text" else priory.NaiveBayes()
     unknown = [name for name in parameters if name not in estimator.get_params()]
     if unknown:
         raise DataError(f"a model of kind {kind!r} has no parameter {unknown[0]!r}")

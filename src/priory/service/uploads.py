@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from starlette.responses import Response
 
+import priory
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.changes import CreateRequest
 from priory.service.handlers import describe_model
@@ -83,7 +84,6 @@ def write_upload(store: ModelStore, body: bytes, name: str) -> Iterator[Path]:
 
 def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
     """Load a model from an uploaded file, or train one on it."""
-    from priory.estimators.text_classifier import TextClassifier
     from priory.workflows.model_files import load_classifier
     from priory.workflows.training import train
 
@@ -94,7 +94,7 @@ def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
         else:
             estimator = train(path, target=call.request.query_params.get("target"), judge=False).model
     estimator.__dict__.pop("notes", None)
-    kind: ModelKind = "text" if isinstance(estimator, TextClassifier) else "table"
+    kind: ModelKind = "text" if isinstance(estimator, priory.TextClassifier) else "table"
     return ServedModel(ModelEntry(0, call.name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)
 
 

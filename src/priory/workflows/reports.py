@@ -75,15 +75,14 @@ def report(
     ReportResult
         The page, and the number of rows.
     """
-    from priory.export.html_report import ReportSubject
-    from priory.export.html_report import report as make_report
+    from priory.export import html_report
 
     task = make_task(paths, given)
     trained, rows, callbacks = load_classifier(model, task.key), task.open(), task.callbacks
     task = task.fill_target(trained)
     table, labels = read_all_labelled_rows(trained, rows, task)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
-    subject = ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)
+    subject = html_report.ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)
     scores, compared, curve, findings = None, {}, {}, None
     if peers:
         if not learned:
@@ -99,7 +98,7 @@ def report(
         with callbacks.activity("looking for leakage"):
             findings = audit_sample(table, labels)
     with callbacks.activity("writing the report"):
-        page = make_report(
+        page = html_report.report(
             trained,
             table,
             labels,

@@ -16,6 +16,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import priory
 from priory.errors import DataError
 from priory.learning.counting import add_parts
 from priory.model.row_sample import choose_text_memory
@@ -137,9 +138,7 @@ def _learn_numbers(
     chunks: Iterator[tuple[int, RowChunk]], columns: ModelColumns, reader: TargetReader, sample: DrawnRows
 ) -> BayesianLinearRegression | None:
     """A model of the target, which is a number; None where there are none."""
-    from priory.regression.linear_regression import BayesianLinearRegression
-
-    model = BayesianLinearRegression()
+    model = priory.BayesianLinearRegression()
     for number, chunk in chunks:
         targets, labelled = reader.read(chunk)
         if len(targets):
@@ -207,12 +206,9 @@ def _counts_words_once(options: TrainingOptions) -> bool:
 
 def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
     """A model for these columns, its families declared so that every chunk is read alike."""
-    from priory.estimators.naive_bayes import NaiveBayes
-    from priory.estimators.text_classifier import TextClassifier
-
     columns, options = plan.columns, plan.options
     if columns.is_one_text:
-        return TextClassifier(
+        return priory.TextClassifier(
             options.text_model or "binary",
             average=options.average,
             alpha=1.0 if options.alpha is None else options.alpha,
@@ -228,7 +224,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
             raise DataError(
                 f"--{name} is only for a single column of texts; the columns are {format_names(columns.names)}"
             )
-    return NaiveBayes(
+    return priory.NaiveBayes(
         declare_column_families(columns, plan.column_options),
         average=options.average,
         alpha=options.alpha,
@@ -241,9 +237,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
 
 def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
     """Naive Bayes as the book has it, its families declared so that every chunk is read alike."""
-    from priory.estimators.naive_bayes import NaiveBayes
-
     rule = TextbookFamilies(plan.options.m)
     families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}
     declared = {name: given for name, given in plan.column_options.types.items() if find_declared_family(given)}
-    return NaiveBayes.textbook(plan.options.m).set_params(families=families | declared)
+    return priory.NaiveBayes.textbook(plan.options.m).set_params(families=families | declared)

@@ -165,12 +165,10 @@ class TrainingResult:
 
 def draw_report_curve(model: TableOrTextClassifier, rows: InputRows, labels: Array) -> dict[int, Scores]:
     """The learning curve on all rows that a model has learned; empty for fewer than 100 rows."""
-    from priory.estimators.learning_curve import score_by_rows
-
     if len(labels) < MIN_ROWS_FOR_CURVE:
         return {}
     sizes = sorted({max(len(model.classes_), round(share * len(labels))) for share in CURVE_SHARES})
-    return score_by_rows(model, rows, labels, sizes)
+    return priory.score_by_rows(model, rows, labels, sizes)
 
 
 def evaluate_on_sample(
