@@ -67,7 +67,8 @@ class ColumnarReader(FileReader):
         self.path, self.report_progress = path, report_progress
         with self._translate_errors():
             self.table = open_table(path)
-            names = list(self.table.schema.names)
+            self.schema: pa.Schema = self.table.schema
+            names = list(self.schema.names)
         if len(names) > MAX_FILE_COLUMNS:
             raise ModelTooLargeError(
                 f"{format_path(path)}: has {len(names):,} columns; the limit is {MAX_FILE_COLUMNS:,}"
@@ -77,7 +78,7 @@ class ColumnarReader(FileReader):
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         start = 0
         for name in column_names:
-            _check_type(self.path, name, self.table.schema.field(name).type)
+            _check_type(self.path, name, self.schema.field(name).type)
         with self._translate_errors():
             for batch in self._read_plain_batches(column_names):
                 yield RowChunk(batch, self, start)

@@ -133,6 +133,7 @@ class FileReader(ABC):
 
     path: str
     names: tuple[str, ...]  # of its columns
+    schema: pa.Schema | None = None  # their types, if the file has any
 
     @abstractmethod
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
@@ -356,7 +357,7 @@ def _convert_zone(chunk: RowChunk, cells: pa.Array, column: str, zones: Zones) -
 
 def find_declared_zone(chunk: RowChunk, column: str) -> str | None:
     """The time zone that the type of a column has, "" for moments without one; None where there are no such types."""
-    schema = getattr(chunk.file, "schema", None)
+    schema = chunk.file.schema
     kind = schema.field(column).type if isinstance(schema, pa.Schema) and column in schema.names else None
     return name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None
 
