@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from priory.leakage import Finding, Severity
-from priory.leakage.column_votes import BinnedNaiveBayes, bin_cells
+from priory.leakage.audit_tables import BinnedNaiveBayes, bin_cells
 from priory.leakage.findings import (
     Suspicion,
     adjust_p_values,

@@ -21,12 +21,13 @@ from priory.evaluation.comparison import compare_scores
 from priory.evaluation.intervals import Interval
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
-from priory.export.report_columns import describe_columns, describe_mistakes
 from priory.export.report_page import N_COLOURS, mark_safe, render_page
-from priory.export.report_scores import (
+from priory.export.report_sections import (
     ReportScores,
     describe_calibration,
     describe_class_calibration,
+    describe_columns,
+    describe_mistakes,
     score_held_out_rows,
     score_learned_rows,
 )
