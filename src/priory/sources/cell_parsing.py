@@ -358,7 +358,7 @@ def _convert_zone(chunk: RowChunk, cells: pa.Array, column: str, zones: Zones) -
 def find_declared_zone(chunk: RowChunk, column: str) -> str | None:
     """The time zone that the type of a column has, "" for moments without one; None where there are no such types."""
     schema = chunk.file.schema
-    kind = schema.field(column).type if isinstance(schema, pa.Schema) and column in schema.names else None
+    kind = schema.field(column).type if schema is not None and column in schema.names else None
     return name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None
 
 
