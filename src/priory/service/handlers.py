@@ -48,8 +48,8 @@ from priory.service.messages import (
     StatusAnswer,
     UndoMessage,
 )
+from priory.service.model_store import ServedModel
 from priory.service.request_reading import LINES_TYPE, MAIL_TYPE, MESSAGE_TYPE, Call
-from priory.service.served_model import ServedModel
 from priory.workflows.explanations import convert_ledger_to_dict
 
 MAX_EVENTS_PER_PAGE = 1000

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from priory.errors import DataError, ServiceError
 from priory.service.labelled_rows import Row, RowBatch, RowLabel
 from priory.service.messages import MAX_ROWS_PER_REQUEST, RowsMessage
-from priory.service.served_model import ServedModel
+from priory.service.model_store import ServedModel
 from priory.service.tokens import Identity
 from priory.sources.json_lines import check_unique_keys
 from priory.sources.mail import read_mail

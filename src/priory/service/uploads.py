@@ -17,9 +17,8 @@ from priory.service.handlers import describe_model
 from priory.service.journal import ModelEntry
 from priory.service.labelled_rows import ModelKind
 from priory.service.messages import CreateMessage, find_status
-from priory.service.model_store import ModelStore
+from priory.service.model_store import ModelStore, ServedModel, make_estimator
 from priory.service.request_reading import MESSAGE_TYPE, MODEL_NAME_PATTERN, Call, decode_message
-from priory.service.served_model import ServedModel, make_estimator
 from priory.workflows.model_files import load_classifier
 
 MODEL_FILE_TYPE = "application/octet-stream"
