@@ -19,7 +19,6 @@ from priory.cli.options import (
     sectioned_command,
 )
 from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines
-from priory.evaluation.score_table import align_text_columns
 from priory.model.ledger_output import EVIDENCE_UNITS
 
 
@@ -119,6 +118,7 @@ def _explain_changes(model: str, task: workflows.FileTask, numbers: tuple[int, .
 
 
 def _explain_file(model: str, task: workflows.FileTask, label: str | None, json_: bool) -> None:
+    from priory.evaluation.score_table import align_text_columns
     from priory.workflows.explanations import list_class_evidence
     from priory.workflows.model_files import get_model_columns, load_classifier
 

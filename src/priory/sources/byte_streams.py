@@ -24,8 +24,6 @@ from threading import Lock
 from typing import IO, TYPE_CHECKING, TypeVar
 from weakref import finalize
 
-import pyarrow as pa
-
 from priory.errors import DataError, ModelTooLargeError
 
 if TYPE_CHECKING:
@@ -302,6 +300,8 @@ def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    import pyarrow as pa
+
     source = BlockStream(blocks)
     try:
         with pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd") as unpacked:
