@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import priory as pr
 from priory.leakage import Finding, Severity, finders
-from priory.leakage.column_votes import BinnedNaiveBayes, bin_cells
+from priory.leakage.audit_tables import BinnedNaiveBayes, bin_cells
 from priory.leakage.findings import (
     Suspicion,
     adjust_p_values,

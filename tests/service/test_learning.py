@@ -14,8 +14,7 @@ from priory.errors import NotLearnedError, ServiceError
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest, UndoRequest
 from priory.service.journal import Journal
 from priory.service.labelled_rows import RowBatch
-from priory.service.model_store import ModelStore
-from priory.service.served_model import create_model, replay_events
+from priory.service.model_store import ModelStore, create_model, replay_events
 from priory.service.server import check_folder, find_files_with
 from priory.service.writer import Writer
 from priory.storage.saved_files import make_temporary_name

@@ -16,8 +16,8 @@ from priory.calibration.corrections import (
     find_column_parts,
     find_text_parts,
 )
-from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, choose_gaussian
 from priory.calibration.members import (
+    MAX_GAUSSIAN_COLUMNS,
     NO_PAIRS,
     NO_TRIPLES,
     BaseRateMember,
@@ -25,6 +25,7 @@ from priory.calibration.members import (
     LinearMember,
     Member,
     SlopeMember,
+    choose_gaussian,
     encode_rows,
     fit_pool,
     look_up_codes,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priory.cli.options import FILE_PATH_TYPE, OptionSection, check_exclusive, define_option
+from priory.errors import DataError
 
 if TYPE_CHECKING:
     from priory.evaluation.decisions import Costs
@@ -78,7 +79,6 @@ def pop_costs(given: dict[str, Any]) -> Costs | str | None:
         raise click.UsageError("--positive says what fn and fp mean; use it with --cost")
     if not texts:
         return None if cost_file is None else str(cost_file)
-    from priory.errors import DataError
     from priory.evaluation.decisions import parse_costs
 
     try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from contextlib import suppress
+from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
 from priory.cli.options import json_option, sectioned_command
 from priory.cli.terminal import format_heading, invoke_command, print_json
@@ -38,8 +41,6 @@ def doctor_command(json_: bool) -> None:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(shell: str) -> None:
     """Print a script that makes a shell complete the commands, options and files of priory."""
-    from click.shell_completion import get_completion_class
-
     kind = get_completion_class(shell)
     assert kind is not None
     root = click.get_current_context().find_root()
@@ -52,9 +53,6 @@ def completion_command(shell: str) -> None:
 @click.pass_context
 def demo_command(context: click.Context, out: str, data_only: bool) -> None:
     """Take a tour on data that comes with priory and scikit-learn: train, predict, explain, forget, audit, inspect."""
-    import os
-    from pathlib import Path
-
     from priory.workflows.installation import TOUR_STEPS, write_tour_files
 
     folder = Path(out)

@@ -24,7 +24,6 @@ from priory.cli.options import (
 from priory.cli.terminal import format_heading, print_json, print_lines
 
 if TYPE_CHECKING:
-    from priory.evaluation.scores import Scores
     from priory.workflows.evaluation import DecisionTables
 
 learned_option = OptionSection(
@@ -141,6 +140,8 @@ def _convert_to_dict(evaluation: workflows.Evaluation, tables: DecisionTables) -
 
 
 def _print_evaluation(evaluation: workflows.Evaluation, tables: DecisionTables, learned: bool) -> None:
+    from priory.evaluation.comparison import format_comparison, format_curve
+
     if learned:
         how = "each row judged by a model that has not learned it"
         folds = getattr(evaluation.scores, "folds", None)
@@ -149,11 +150,9 @@ def _print_evaluation(evaluation: workflows.Evaluation, tables: DecisionTables, 
     for name, groups in evaluation.by.items():
         _print_block(f"by {name}", str(groups))
     if evaluation.others:
-        from priory.evaluation.comparison import format_comparison
-
         _print_block("on the same rows", format_comparison(evaluation.list_models()))
     if evaluation.curve:
-        _print_block("learning curve: models of some rows, judged on the others", _format_curve(evaluation.curve))
+        _print_block("learning curve: models of some rows, judged on the others", format_curve(evaluation.curve))
     for block in tables.list_blocks():
         click.echo()
         print_lines(block, indent="")
@@ -162,13 +161,3 @@ def _print_evaluation(evaluation: workflows.Evaluation, tables: DecisionTables, 
 def _print_block(title: str, text: str) -> None:
     click.echo("\n" + format_heading(title))
     print_lines(text, indent="")
-
-
-def _format_curve(curve: dict[int, Scores]) -> str:
-    from priory.evaluation.score_table import align_text_columns
-
-    rows = [("rows learned", "accuracy", "log loss", "rows judged")]
-    for n_rows, scores in curve.items():
-        found = (f"{scores.accuracy:.1%}", f"{scores.log_loss:.3f}", f"{len(scores.truth):,}")
-        rows.append((f"{n_rows:,}", *found))
-    return "\n".join(align_text_columns(rows))

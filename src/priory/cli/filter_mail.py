@@ -6,9 +6,13 @@ import sys
 import uuid
 from contextlib import closing
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import click
 
+import priory
+from priory.cli.options import get_required_key
+from priory.errors import KindError
 from priory.service.mail_filter import (
     DEFAULT_HEADER,
     EXIT_TRY_AGAIN,
@@ -75,8 +79,6 @@ def _judge_message(model: str, socket_path: str | None, token: str | None, messa
 
 
 def _load_text_model(path: str) -> TableOrTextClassifier:
-    from priory.cli.options import get_required_key
-    from priory.errors import KindError
     from priory.workflows.model_files import get_model_columns, load_classifier
 
     trained = load_classifier(path, get_required_key())
@@ -113,19 +115,16 @@ def learn_mail_command(
     message = sys.stdin.buffer.read()
     done = f"{'forgot' if forget else 'learned'} 1 message as {label}"
     if socket_path is not None:
-        from urllib.parse import urlencode
-
         query = urlencode({"label": label} | ({"new_class": 1} if new_class else {}))
         path = f"/v1/models/{find_model_name(model)}/{'forget' if forget else 'learn'}?{query}"
         with closing(ServiceConnection(socket_path, token)) as connection:
             answer = connection.post_mail(path, message, uuid.uuid4().hex)
         click.echo(f"{done}: change {answer['id']} of {answer['model']}")
         return
-    from priory.storage import updating
     from priory.workflows.model_files import count_known_rows
 
     _load_text_model(model)
-    with updating(model) as file:
+    with priory.storage.updating(model) as file:
         if not forget and not new_class:
             check_label(label, getattr(file.model, "classes_", ()))
         change = file.model.forget if forget else file.model.partial_fit

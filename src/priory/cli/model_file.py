@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+import priory
 from priory import workflows
 from priory.cli.options import FILE_PATH_TYPE, get_required_key, json_option, model_argument, sectioned_command
 from priory.cli.terminal import print_json, print_lines
@@ -45,9 +46,7 @@ def sign_command(model: str, key: str, json_: bool) -> None:
     openssl pkey -in private.pem -pubout -out public.pem
     priory --require-signature public.pem predict mail.priory new.csv
     """
-    from priory.storage import inspect, sign
-
-    inspect(model, key=get_required_key())
-    sign(model, key)
-    kind = inspect(model, key=key).signature
+    workflows.inspect(model, key=get_required_key())
+    priory.storage.sign(model, key)
+    kind = workflows.inspect(model, key=key).signature
     print_json({"model": model, "signature": kind}) if json_ else click.echo(f"signed {model}: {kind}")

@@ -73,6 +73,14 @@ def format_comparison(scores: Mapping[str, Scores]) -> str:
     return "\n".join([*align_text_columns(rows), "", *sentences])
 
 
+def format_curve(curve: Mapping[int, Scores]) -> str:
+    """Format a table of the scores of models by the number of rows that they learned."""
+    rows = [("rows learned", "accuracy", "log loss", "rows judged")]
+    for n_rows, scores in curve.items():
+        rows.append((f"{n_rows:,}", f"{scores.accuracy:.1%}", f"{scores.log_loss:.3f}", f"{len(scores.truth):,}"))
+    return "\n".join(align_text_columns(rows))
+
+
 def _format_scores_of(scores: Scores) -> tuple[str, str, str]:
     return f"{scores.accuracy.value:.1%}", f"{scores.log_loss.value:.3f}", f"{scores.brier.value:.3f}"
 

@@ -11,20 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import scipy
+import sklearn
 from numpy.typing import ArrayLike
 
-from priory import plots
+from priory import __version__, plots
 from priory.core.typing import Array, Classifier, Label
 from priory.evaluation.comparison import compare_scores
 from priory.evaluation.intervals import Interval
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
-from priory.export.report_columns import describe_columns, describe_mistakes
 from priory.export.report_page import N_COLOURS, mark_safe, render_page
-from priory.export.report_scores import (
+from priory.export.report_sections import (
     ReportScores,
     describe_calibration,
     describe_class_calibration,
+    describe_columns,
+    describe_mistakes,
     score_held_out_rows,
     score_learned_rows,
 )
@@ -184,10 +187,6 @@ def _describe_subject(model: object, y: object, subject: ReportSubject) -> dict[
 
 def _list_versions() -> str:
     """Return the versions of the libraries that the numbers depend on."""
-    import scipy
-    import sklearn
-
-    from priory import __version__
 
     packages = {"NumPy": np.__version__, "SciPy": scipy.__version__, "scikit-learn": sklearn.__version__}
     named = [f"priory {__version__}", f"Python {platform.python_version()}"]

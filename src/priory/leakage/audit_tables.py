@@ -1,8 +1,11 @@
-"""The data of an audit, shared by all finders: every column has the training rows first, then the test rows."""
+"""The data of an audit, and how well each column predicts the label by itself.
+
+All finders share the data: every column has the training rows first, then the test rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,9 +13,188 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from priory.core.typing import Array
+from priory.estimators.text_classifier import TextClassifier
 from priory.families.value_counts import encode_values
-from priory.leakage.column_votes import BinnedNaiveBayes, bin_cells, class_frequencies
 from priory.leakage.findings import Effect
+
+MAX_DOCUMENTS_SCORED = 20_000  # documents used to measure the effect of a finding
+
+
+def sample_documents(documents: list[str], labels: Array) -> tuple[list[str], Array]:
+    """Return about `MAX_DOCUMENTS_SCORED` evenly spaced documents with their labels, or all if there are fewer."""
+    step = max(1, len(documents) // MAX_DOCUMENTS_SCORED)
+    return documents[::step], labels[::step]
+
+
+def log_joint_leave_one_out(documents: list[str], labels: Array, stop_words: Sequence[str] | None = None) -> Array:
+    """Return log p(class, document) from all other documents, (documents, classes); classes are 0, 1, ..."""
+    model = TextClassifier(stop_words=list(stop_words) if stop_words else None, calibrate=False).fit(documents, labels)
+    joint = np.full((len(documents), int(labels.max()) + 1), -np.inf)  # -inf for classes outside of the sample
+    joint[:, model.classes_] = model.leave_one_out(documents, labels)
+    return joint
+
+
+def mark_correct_documents(documents: list[str], labels: Array, stop_words: Sequence[str] | None = None) -> Array:
+    """Whether each document is classified correctly by all other documents, without ``stop_words``: (documents,)."""
+    return np.asarray(log_joint_leave_one_out(documents, labels, stop_words).argmax(axis=1) == labels)
+
+
+MAX_COLUMN_BINS = 32  # of a numeric column
+N_VOTE_FOLDS = 10  # of mark_correct_out_of_fold
+MAX_ROWS_FOR_BIN_EDGES = 1 << 16  # rows from which edges are computed
+
+
+def bin_cells(cells: Array, n_train: int) -> tuple[Array, int]:
+    """Return the bin of each cell, (rows,), and the number of bins; bin 0 is for missing cells.
+
+    Numbers get √rows bins of equal content, but at most `MAX_COLUMN_BINS`; codes get a bin for each value.
+    """
+    if cells.dtype.kind != "f":
+        return cells + 1, int(cells.max(initial=-1)) + 2  # codes: -1 (missing) becomes bin 0
+    rows = cells[:n_train]
+    sample = rows[:: max(1, len(rows) // MAX_ROWS_FOR_BIN_EDGES)]
+    sample = sample[np.isfinite(sample)]
+    max_bins = int(np.clip(np.sqrt(n_train), 2, MAX_COLUMN_BINS - 1))  # bin 0 is for missing cells
+    values = np.unique(sample)
+    # quantiles as edges, or midpoints if there are few distinct values
+    if len(values) > max_bins:
+        values = np.unique(np.quantile(sample, np.arange(1, max_bins) / max_bins, method="lower"))
+        edges = values
+    else:
+        edges = (values[1:] + values[:-1]) / 2
+    found = (np.searchsorted(edges, cells, side="left") + 1).astype(np.uint8)
+    found[np.isnan(cells)] = 0
+    return found, len(edges) + 2
+
+
+def count_class_bins(codes: Array, n_bins: int, class_codes: Array, n_classes: int) -> Array:
+    """Return the number of rows of each class in each bin, (classes, bins)."""
+    flat = class_codes.astype(np.int64) * n_bins + codes  # (rows,): index into the flattened table
+    return np.bincount(flat, minlength=n_classes * n_bins).reshape(n_classes, n_bins).astype(float)
+
+
+def class_frequencies(class_codes: Array, n_classes: int) -> Array:
+    return np.bincount(class_codes, minlength=n_classes) / max(len(class_codes), 1)
+
+
+@dataclass(frozen=True)
+class ColumnVote:
+    """The evidence of one column for each class, given the bin of a cell."""
+
+    codes: Array  # (rows,): the bin of each cell
+    counts: Array  # (classes, bins)
+    new_row_scores: Array  # (classes, bins): the evidence for a row that is not in the counts
+    own_row_scores: Array  # (classes, bins): the evidence for its own class of a row that is in the counts
+
+    @classmethod
+    def of(cls, codes: Array, n_bins: int, class_codes: Array, prior: Array) -> ColumnVote:
+        return cls.from_counts(
+            codes, count_class_bins(codes[: len(class_codes)], n_bins, class_codes, len(prior)), prior
+        )
+
+    @classmethod
+    def from_counts(cls, codes: Array, counts: Array, prior: Array) -> ColumnVote:
+        # a class without rows has share 0, and no evidence is computed from it
+        share = np.maximum(prior, 1e-300)[:, None]
+        return cls(codes, counts, np.log1p(counts / share), np.log1p(np.maximum(counts - 1, 0) / share))
+
+    def mark_correct_bins(self, prior: Array) -> Array:
+        """Whether the column alone predicts a row of this class and bin correctly, leave-one-out: (classes, bins)."""
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(prior)[:, None]
+        scores, own = self.new_row_scores + log_prior, self.own_row_scores + log_prior
+        best, top = scores.argmax(axis=0), scores.max(axis=0)  # (bins,)
+        scores[best, np.arange(scores.shape[1])] = -np.inf
+        # (classes, bins): the best score among the other classes, which is the second best for the best class
+        others = np.where(np.arange(len(prior))[:, None] == best, scores.max(axis=0), top)
+        return own > others
+
+    def predict_classes(self, counts: Array) -> Array:
+        """Return the class that the column alone predicts for each bin, (bins,), from these counts."""
+        prior = counts.sum(axis=1, keepdims=True)  # (classes, 1)
+        share = np.maximum(prior, 1) / max(prior.sum(), 1)
+        return (np.log1p(counts / share) + np.log(share)).argmax(axis=0)
+
+    def mark_correct_out_of_fold(self, class_codes: Array) -> Array:
+        """Whether the column alone predicts each training row correctly, by cross-validation: (rows,).
+
+        It varies less than leave-one-out, where the predictions of all rows of a bin change together.
+        """
+        codes, fold = self.codes[: len(class_codes)], np.arange(len(class_codes)) % N_VOTE_FOLDS
+        right = np.zeros(len(class_codes), dtype=bool)
+        for k in range(N_VOTE_FOLDS):
+            own = fold == k
+            part = count_class_bins(codes[own], self.counts.shape[1], class_codes[own], len(self.counts))
+            right[own] = self.predict_classes(self.counts - part)[codes[own]] == class_codes[own]
+        return right
+
+    def score_rows(self, rows: slice) -> Array:
+        """Return the evidence for new rows, (rows, classes)."""
+        return self.new_row_scores.T[self.codes[rows]]
+
+    def score_leave_one_out(self, class_codes: Array) -> Array:
+        """Return the leave-one-out evidence for the training rows, (rows, classes)."""
+        codes = self.codes[: len(class_codes)]
+        scores = self.new_row_scores.T[codes]
+        # only the count of the row's own class contains the row
+        scores[np.arange(len(class_codes)), class_codes] = self.own_row_scores[class_codes, codes]
+        return scores
+
+
+@dataclass(frozen=True)
+class BinnedNaiveBayes:
+    """Naive Bayes over all columns."""
+
+    votes: tuple[ColumnVote, ...]
+    class_codes: Array  # (training rows,)
+    prior: Array  # (classes,)
+    log_joint: Array  # (training rows, classes), leave-one-out
+
+    @classmethod
+    def of(cls, bins: Sequence[tuple[Array, int]], class_codes: Array, n_classes: int) -> BinnedNaiveBayes:
+        prior = class_frequencies(class_codes, n_classes)
+        votes = tuple(ColumnVote.of(codes, size, class_codes, prior) for codes, size in bins)
+        with np.errstate(divide="ignore"):
+            joint = np.tile(np.log(prior), (len(class_codes), 1))
+        for vote in votes:
+            joint += vote.score_leave_one_out(class_codes)
+        return cls(votes, class_codes, prior, joint)
+
+    def mark_correct_rows(self, exclude: Iterable[int] = ()) -> Array:
+        """Whether each training row is predicted correctly without these columns, leave-one-out: (rows,)."""
+        joint = self.log_joint
+        for j in exclude:
+            joint = joint - self.votes[j].score_leave_one_out(self.class_codes)
+        return joint.argmax(axis=1) == self.class_codes
+
+    def mark_correct_by_column(self, j: int) -> Array:
+        """Whether this column alone predicts each training row correctly, leave-one-out: (rows,)."""
+        return self.votes[j].mark_correct_bins(self.prior)[
+            self.class_codes, self.votes[j].codes[: len(self.class_codes)]
+        ]
+
+    def predict_classes(self, rows: slice, exclude: Iterable[int] = ()) -> Array:
+        """Predict the classes of new rows without these columns."""
+        with np.errstate(divide="ignore"):
+            joint = np.tile(np.log(self.prior), (rows.stop - rows.start, 1))
+        left_out = set(exclude)
+        for j, vote in enumerate(self.votes):
+            if j not in left_out:
+                joint += vote.score_rows(rows)
+        return joint.argmax(axis=1)
+
+    def remove_rows(self, rows: Array) -> BinnedNaiveBayes:
+        """Return the model without some training rows, by subtracting their counts; it can only predict new rows."""
+        group, groups = self.class_codes[rows], len(self.prior)
+        left = np.bincount(self.class_codes, minlength=groups) - np.bincount(group, minlength=groups)
+        prior = left / max(left.sum(), 1)
+        votes = tuple(
+            ColumnVote.from_counts(
+                v.codes, v.counts - count_class_bins(v.codes[rows], v.counts.shape[1], group, groups), prior
+            )
+            for v in self.votes
+        )
+        return BinnedNaiveBayes(votes, self.class_codes[:0], prior, self.log_joint[:0])
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from scipy.special import betainc, betaincinv, chdtrc, rel_entr
 
+from priory.core.display_table import import_pandas
 from priory.core.typing import Array
-from priory.errors import MissingDependencyError
 from priory.evaluation.curves import roc_curve
 
 if TYPE_CHECKING:
@@ -226,13 +226,8 @@ class Findings(Sequence[Finding]):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas DataFrame with one row per finding."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingDependencyError(
-                "to_frame needs pandas: pip install priory[pandas]; to_json works without it."
-            ) from None
-        return pd.DataFrame(self.records(), columns=list(Finding.__dataclass_fields__))
+        frame: pd.DataFrame = import_pandas().DataFrame(self.records(), columns=list(Finding.__dataclass_fields__))
+        return frame
 
     def summary(self) -> str:
         """Return the number of findings and tests in one line."""

@@ -18,6 +18,7 @@ from priory.tables.dates import (
     list_parts,
     make_part_column,
     name_date_part,
+    parse_date_strings,
     split_part_name,
 )
 from priory.tables.table import Column, Table
@@ -77,8 +78,6 @@ def _read_label_dates(column: Column, name: str, n_rows: int, zone: str | None) 
         return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
     if column.labels is None:
         raise KindError(f"column {name!r} holds {column.kind}s; the model has learned dates there.")
-    from priory.tables.dates import parse_date_strings  # it imports pyarrow
-
     codes, values = column.labels
     written = values.tolist()
     days, hours = parse_date_strings(convert_written(written, name, zone) if zone else written)

@@ -22,11 +22,10 @@ from priory.errors import ServiceError
 from priory.service.changes import ChangeAnswer, ChangeRequest
 from priory.service.limits import IDENTITY_KEY, Limits, RequestGuard, urlsplit_host
 from priory.service.metrics import Metrics
-from priory.service.model_store import ModelStore
+from priory.service.model_store import ModelStore, ServedModel
 from priory.service.predictions import PredictionBatcher
 from priory.service.request_reading import MESSAGE_TYPE, Call
 from priory.service.routes import ROUTES, ApiRoute, describe_api
-from priory.service.served_model import ServedModel
 from priory.service.tokens import LOCAL_USER, Identity, Scope, TokenList
 from priory.service.writer import Writer
 from priory.storage import save

@@ -15,7 +15,7 @@ import msgspec
 from priory.errors import DataError, NotLearnedError, ServiceError
 from priory.service.journal import Event, Journal, ModelEntry, RowPlace, StoredAnswer
 from priory.service.labelled_rows import ModelKind, RowBatch, join_row_batches
-from priory.service.served_model import ServedModel, create_model, read_change
+from priory.service.model_store import ServedModel, create_model, read_change
 
 
 class ChangeAnswer(msgspec.Struct):

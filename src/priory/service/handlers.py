@@ -13,9 +13,11 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
+import priory
 from priory.core.typing import Array, ReturnT
 from priory.errors import DataError, ServiceError
 from priory.evaluation.decisions import ABSTAIN, decide
+from priory.evaluation.scores import Scores
 from priory.service.changes import (
     ChangeAnswer,
     DeleteRequest,
@@ -46,8 +48,9 @@ from priory.service.messages import (
     StatusAnswer,
     UndoMessage,
 )
+from priory.service.model_store import ServedModel
 from priory.service.request_reading import LINES_TYPE, MAIL_TYPE, MESSAGE_TYPE, Call
-from priory.service.served_model import ServedModel
+from priory.workflows.explanations import convert_ledger_to_dict
 
 MAX_EVENTS_PER_PAGE = 1000
 MAX_LEDGER_CELLS = 2_000_000  # words x classes of one request, at about 80 bytes each
@@ -165,8 +168,6 @@ def _read_costs(costs: dict[str, dict[str, float]] | None, names: list[str]) -> 
 
 async def handle_explain(call: Call) -> ExplainAnswer:
     """Explain each row by its ledger; for texts with the position of each word."""
-    from priory.workflows.explanations import convert_ledger_to_dict
-
     message, model = await call.read_rows_message(RowsMessage), call.model
     rows = call.read_rows(message)
     model.check_fitted()
@@ -186,8 +187,6 @@ async def handle_explain(call: Call) -> ExplainAnswer:
 
 async def handle_evaluate(call: Call) -> EvaluateAnswer:
     """Score a model, with intervals, on the given rows or by cross-validation on the rows that it keeps."""
-    from priory.evaluation.scores import Scores
-
     message, model = await call.read_rows_message(EvaluateMessage), call.model
     model.check_fitted()
     estimator = model.estimator
@@ -217,8 +216,6 @@ async def handle_audit(call: Call) -> AuditAnswer:
     test = None if isinstance(message.test, UnsetType) else call.read_rows(message.test)
 
     def look() -> list[dict[str, object]]:
-        import priory
-
         train = convert_to_input(rows, model.estimator)
         other = None if test is None else convert_to_input(test, model.estimator)
         labels = None if rows.labels is None else list(rows.labels)
@@ -235,12 +232,11 @@ async def handle_report(call: Call) -> Response:
     model.check_row_count(len(rows))
 
     def write() -> str:
-        from priory.export.html_report import ReportSubject
-        from priory.export.html_report import report as make_report
+        from priory.export import html_report
 
         table, labels = convert_to_input(rows, model.estimator), list(rows.labels or ())
-        subject = ReportSubject(f"{len(rows)} rows", "label", model.entry.name)
-        return str(make_report(model.estimator, table, labels, learned=False, subject=subject).html)
+        subject = html_report.ReportSubject(f"{len(rows)} rows", "label", model.entry.name)
+        return str(html_report.report(model.estimator, table, labels, learned=False, subject=subject).html)
 
     page = await _run_in_thread(call, write)
     return Response(page, media_type="text/html; charset=utf-8", headers=SAFE_PAGE_HEADERS)

@@ -16,8 +16,7 @@ from priory.core.typing import Array
 from priory.errors import ServiceError
 from priory.service.labelled_rows import RowBatch, convert_to_input, join_row_batches
 from priory.service.metrics import Metrics
-from priory.service.model_store import ModelStore
-from priory.service.served_model import ServedModel
+from priory.service.model_store import ModelStore, ServedModel
 
 MAX_BATCH_ROWS = 4096
 MAX_WAITING_ROWS = 100_000  # for one model; beyond this requests get 503

@@ -17,9 +17,10 @@ from starlette.requests import Request
 from priory.errors import DataError, ServiceError
 from priory.service.labelled_rows import Row, RowBatch, RowLabel
 from priory.service.messages import MAX_ROWS_PER_REQUEST, RowsMessage
-from priory.service.served_model import ServedModel
+from priory.service.model_store import ServedModel
 from priory.service.tokens import Identity
 from priory.sources.json_lines import check_unique_keys
+from priory.sources.mail import read_mail
 
 if TYPE_CHECKING:
     from priory.service.application import Service
@@ -110,8 +111,6 @@ class Call:
         return await self.read_message(message_type)
 
     def _decode_mail(self, body: bytes, message_type: type[MessageT]) -> MessageT:
-        from priory.sources.mail import read_mail
-
         fields: dict[str, object] = {"texts": [read_mail(body).text]}
         if "label" in self.request.query_params:
             fields["labels"] = [self.request.query_params["label"]]

@@ -10,15 +10,16 @@ from pathlib import Path
 import msgspec
 from starlette.responses import Response
 
+import priory
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.changes import CreateRequest
 from priory.service.handlers import describe_model
 from priory.service.journal import ModelEntry
 from priory.service.labelled_rows import ModelKind
 from priory.service.messages import CreateMessage, find_status
-from priory.service.model_store import ModelStore
+from priory.service.model_store import ModelStore, ServedModel, make_estimator
 from priory.service.request_reading import MESSAGE_TYPE, MODEL_NAME_PATTERN, Call, decode_message
-from priory.service.served_model import ServedModel, make_estimator
+from priory.workflows.model_files import load_classifier
 
 MODEL_FILE_TYPE = "application/octet-stream"
 SUFFIX_BY_TYPE = {  # formats to train on, with the suffix of the temporary file
@@ -83,18 +84,14 @@ def write_upload(store: ModelStore, body: bytes, name: str) -> Iterator[Path]:
 
 def _read_upload(call: Call, body: bytes, content_type: str) -> ServedModel:
     """Load a model from an uploaded file, or train one on it."""
-    from priory.estimators.text_classifier import TextClassifier
-    from priory.workflows.model_files import load_classifier
-    from priory.workflows.training import train
-
     name = "upload" + SUFFIX_BY_TYPE.get(content_type, ".priory")
     with write_upload(call.service.store, body, name) as path:
         if content_type == MODEL_FILE_TYPE:
             estimator = load_classifier(path)
         else:
-            estimator = train(path, target=call.request.query_params.get("target"), judge=False).model
+            estimator = priory.workflows.train(path, target=call.request.query_params.get("target"), judge=False).model
     estimator.__dict__.pop("notes", None)
-    kind: ModelKind = "text" if isinstance(estimator, TextClassifier) else "table"
+    kind: ModelKind = "text" if isinstance(estimator, priory.TextClassifier) else "table"
     return ServedModel(ModelEntry(0, call.name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)
 
 

@@ -31,8 +31,7 @@ from priory.service.changes import (
 )
 from priory.service.journal import StoredAnswer
 from priory.service.metrics import Metrics
-from priory.service.model_store import ModelStore
-from priory.service.served_model import ServedModel
+from priory.service.model_store import ModelStore, ServedModel
 
 MAX_GROUP_SIZE = 512  # requests
 MAX_GROUP_ROWS = 4096

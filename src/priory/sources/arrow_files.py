@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
+from pyarrow import compute
 
 from priory.core.input_guard import list_arrow_cells
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
@@ -49,27 +49,31 @@ MAX_FILE_COLUMNS = 100_000
 MAX_ROW_GROUP_BYTES = 4 << 30  # of a decompressed row group
 
 
+class ColumnarTable(Protocol):
+    """A table with typed columns."""
+
+    schema: pa.Schema
+
+    def read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
+        """The rows in batches of any size."""
+
+
 class ColumnarReader(FileReader):
     """A file with typed columns; the types are checked before any row is read."""
 
-    def __init__(self, path: str, report_progress: ProgressCallback = ignore_progress) -> None:
+    def __init__(
+        self, path: str, open_table: Callable[[str], ColumnarTable], report_progress: ProgressCallback = ignore_progress
+    ) -> None:
         self.path, self.report_progress = path, report_progress
         with self._translate_errors():
-            self.schema = self._open_schema()
+            self.table = open_table(path)
+            self.schema: pa.Schema = self.table.schema
             names = list(self.schema.names)
         if len(names) > MAX_FILE_COLUMNS:
             raise ModelTooLargeError(
                 f"{format_path(path)}: has {len(names):,} columns; the limit is {MAX_FILE_COLUMNS:,}"
             )
         self.names = check_column_names(format_path(path), names)
-
-    @abstractmethod
-    def _open_schema(self) -> pa.Schema:
-        """Open the file and return its schema."""
-
-    @abstractmethod
-    def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
-        """The rows in batches of any size."""
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         start = 0
@@ -85,7 +89,7 @@ class ColumnarReader(FileReader):
     def _read_plain_batches(self, column_names: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """Yield rows as text, numbers or booleans; an oversized text is an error."""
         start = 0
-        for batch in _merge_small_batches(map(_decode_dictionaries, self._read_batches(list(column_names)))):
+        for batch in _merge_small_batches(map(_decode_dictionaries, self.table.read_batches(list(column_names)))):
             self._check_batch(batch, start)
             columns = [_cast_column(batch.column(name)) for name in column_names]
             for name, column in zip(column_names, columns, strict=True):
@@ -123,46 +127,50 @@ class ColumnarReader(FileReader):
             raise DataError(f"{format_path(self.path)}: cannot be read ({reason}); write it again") from None
 
 
-class ParquetReader(ColumnarReader):
-    def _find_source(self) -> Any:
-        return open_remote_file(self.path) if is_url(self.path) else self.path
+class ParquetTable:
+    """A Parquet file, on disk or at a URL."""
 
-    def _open_schema(self) -> pa.Schema:
-        from pyarrow import parquet
-
-        self.file = parquet.ParquetFile(self._find_source())
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.file = self._open()
         for number in range(self.file.metadata.num_row_groups):
             size = self.file.metadata.row_group(number).total_byte_size
             if size > MAX_ROW_GROUP_BYTES:
                 raise ModelTooLargeError(
-                    f"{format_path(self.path)}: row group {number} decompresses to {size:,} bytes; write smaller groups"
+                    f"{format_path(path)}: row group {number} decompresses to {size:,} bytes; write smaller groups"
                 )
-        return self.file.schema_arrow
+        self.schema: pa.Schema = self.file.schema_arrow
 
-    def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
+    def _open(self, **options: Any) -> Any:
         from pyarrow import parquet
 
+        return parquet.ParquetFile(open_remote_file(self.path) if is_url(self.path) else self.path, **options)
+
+    def read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
         texts = [name for name in column_names if not pa.types.is_primitive(self.schema.field(name).type)]
-        words = parquet.ParquetFile(self._find_source(), metadata=self.file.metadata, read_dictionary=texts)
+        words = self._open(metadata=self.file.metadata, read_dictionary=texts)
         for number in range(self.file.metadata.num_row_groups):
             first = next(words.iter_batches(1, row_groups=[number], columns=texts), None) if texts else None
             step = COLUMNAR_CHUNK_ROWS if first is None else _compute_batch_rows(first)
             yield from self.file.iter_batches(step, row_groups=[number], columns=column_names)
 
 
-class ArrowReader(ColumnarReader):
-    def _open_schema(self) -> pa.Schema:
-        source = pa.memory_map(self.path)
-        if source.read(6) == b"ARROW1":
+class ArrowTable:
+    """An Arrow file or stream."""
+
+    def __init__(self, path: str) -> None:
+        source = pa.memory_map(path)
+        is_file = source.read(6) == b"ARROW1"
+        source.seek(0)
+        if is_file:
             file = pa.ipc.open_file(source)
             self.batches = (file.get_batch(i) for i in range(file.num_record_batches))
-            return file.schema
-        source.seek(0)
-        stream = pa.ipc.open_stream(source)
-        self.batches = iter(stream)
-        return stream.schema
+        else:
+            file = pa.ipc.open_stream(source)
+            self.batches = iter(file)
+        self.schema: pa.Schema = file.schema
 
-    def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
         for batch in self.batches:
             chosen = batch.select(column_names)
             step = _compute_batch_rows(chosen)
@@ -172,8 +180,6 @@ class ArrowReader(ColumnarReader):
 
 def _compute_batch_rows(batch: pa.RecordBatch) -> int:
     """The number of rows to read at a time: every row may refer to the longest text of the dictionary."""
-    from pyarrow import compute
-
     texts = [column.dictionary for column in batch.columns if pa.types.is_dictionary(column.type)]
     longest = max((compute.max(compute.binary_length(text)).as_py() or 0 for text in texts if len(text)), default=0)
     return min(COLUMNAR_CHUNK_ROWS, max(1, COLUMNAR_CHUNK_BYTES // max(1, longest)))
@@ -193,8 +199,6 @@ def _check_type(path: str, name: str, kind: pa.DataType) -> None:
 
 def _find_oversized_cell(column: pa.Array) -> int | None:
     """The first row whose text is too long, or None."""
-    from pyarrow import compute
-
     if not pa.types.is_string(column.type) or column.nbytes <= MAX_CELL_BYTES:
         return None
     row: int = compute.index(compute.greater(compute.binary_length(column), MAX_CELL_BYTES), True).as_py()

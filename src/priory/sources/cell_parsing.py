@@ -133,6 +133,7 @@ class FileReader(ABC):
 
     path: str
     names: tuple[str, ...]  # of its columns
+    schema: pa.Schema | None = None  # their types, if the file has any
 
     @abstractmethod
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
@@ -356,8 +357,8 @@ def _convert_zone(chunk: RowChunk, cells: pa.Array, column: str, zones: Zones) -
 
 def find_declared_zone(chunk: RowChunk, column: str) -> str | None:
     """The time zone in a column's type, "" for moments without one; None if the type is not a time stamp."""
-    schema = getattr(chunk.file, "schema", None)
-    kind = schema.field(column).type if isinstance(schema, pa.Schema) and column in schema.names else None
+    schema = chunk.file.schema
+    kind = schema.field(column).type if schema is not None and column in schema.names else None
     return name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.families.base import families_by_name
 from priory.sources import cell_parsing as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
@@ -19,6 +20,7 @@ from priory.sources.cell_parsing import RowChunk, add_date_parts
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.tables.dates import Zones, find_source_column, split_part_name
+from priory.tables.table import Column, Table
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily
@@ -132,8 +134,6 @@ class ModelColumns:
         """Convert a chunk for a model: documents, or a table with fixed kinds of columns."""
         if self.is_one_text:
             return cells.read_text_column(chunk.batch.column(self.names[0]))
-        from priory.tables.table import Table
-
         return Table(chunk.batch.num_rows, self.names, True, tuple(self.read_columns(chunk).values()))
 
     def read_columns(self, chunk: RowChunk) -> dict[str, Column]:
@@ -176,8 +176,6 @@ class ModelColumns:
         return values
 
     def _read_column(self, chunk: RowChunk, name: str, kind: str) -> Column:
-        from priory.tables.table import Column
-
         zone = self.zones.get(split_part_name(name)[0]) if split_part_name(name)[1] else None
         if kind == "number":
             return Column("number", numbers=self._read_numbers(chunk, name), zone=zone)
@@ -191,16 +189,12 @@ def make_model_rows(rows: InputRows) -> list[str] | Table:
     """Convert rows to a `Table`, which a model reads without a data frame library."""
     if isinstance(rows, list):
         return rows
-    from priory.tables.table import Table
-
     columns = tuple(_make_column(column.combine_chunks()) for column in rows.columns)
     return Table(rows.num_rows, tuple(rows.column_names), True, columns)
 
 
 def _make_column(column: pa.Array) -> Column:
     """Convert a column of an Arrow table; a column without cells may hold numbers or labels."""
-    from priory.tables.table import Column
-
     if pa.types.is_floating(column.type):
         return Column("number", numbers=arrow.unpack_column(column))
     if column.null_count == len(column):
@@ -234,15 +228,11 @@ def look_up_kind(given: str) -> str:
 
 def find_declared_family(name: str) -> type[AnyFamily] | None:
     """The family with this name; None for types such as "numeric" that leave the family open."""
-    from priory.families.base import families_by_name
-
     return families_by_name().get(name)
 
 
 def list_column_types() -> tuple[str, ...]:
     """All types of columns: kinds that leave the family open, then the families."""
-    from priory.families.base import families_by_name
-
     return tuple(dict.fromkeys(["numeric", "label", "text", "date", *families_by_name()]))
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
+from pyarrow import compute
+from pyarrow import csv as arrow
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources.byte_streams import (
@@ -130,8 +132,6 @@ class DelimitedReader(FileReader):
 
     def _read_with_arrow(self, column_names: tuple[str, ...]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
         """Pairs of a batch with the named columns as text, and the last column of the file."""
-        from pyarrow import csv as arrow
-
         numbered = [f"{j}" for j in range(len(self.names))]  # blank names are not unique
         positions, last = [self.names.index(name) for name in column_names], len(self.names) - 1
         reader = arrow.open_csv(
@@ -183,8 +183,6 @@ class DelimitedReader(FileReader):
 
     def _has_swallowed_rows(self, batch: pa.RecordBatch) -> bool:
         """Whether a cell contains lines that look like rows, as after a quote that was not closed."""
-        from pyarrow import compute
-
         memory = [column.buffers()[2] for column in batch.columns]
         if not any(b"\n" in (text := m.to_pybytes()) or b"\r" in text for m in memory if m is not None):
             return False

@@ -12,7 +12,14 @@ from pathlib import Path
 
 from priory.core.similar_names import suggest_name
 from priory.errors import DataError
-from priory.sources.arrow_files import ArrowReader, ParquetReader, find_remote_files, is_url
+from priory.sources.arrow_files import (
+    ArrowTable,
+    ColumnarReader,
+    ColumnarTable,
+    ParquetTable,
+    find_remote_files,
+    is_url,
+)
 from priory.sources.byte_streams import (
     STDIN_PATH,
     ProgressCallback,
@@ -27,7 +34,7 @@ from priory.sources.cell_parsing import FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
 from priory.sources.document_files import DocumentReader, is_mail, is_maildir, is_mbox, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
-from priory.sources.record_files import DuckDBReader, SQLiteReader, WorkbookReader, is_workbook
+from priory.sources.record_files import DuckDBTable, RecordReader, RecordTable, Sheet, SQLiteTable, is_workbook
 
 FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 INPUT_FORMAT_BY_SUFFIX = {
@@ -46,11 +53,8 @@ INPUT_FORMAT_BY_SUFFIX = {
 COMPRESSION_SUFFIXES = (".gz", ".zst", ".bz2", ".xz")
 
 FileOpener = Callable[[ProgressCallback], FileReader]
-TABLE_READERS: dict[str, Callable[[str, str | None, ProgressCallback], FileReader]] = {
-    "sqlite": SQLiteReader,
-    "duckdb": DuckDBReader,
-    "excel": WorkbookReader,
-}
+COLUMNAR_TABLES: dict[str, Callable[[str], ColumnarTable]] = {"parquet": ParquetTable, "arrow": ArrowTable}
+RECORD_TABLES: dict[str, Callable[[str, str | None], RecordTable]] = {"sqlite": SQLiteTable, "excel": Sheet}
 
 
 class FileRows:
@@ -94,7 +98,7 @@ def open_files(paths: list[str], options: ReadOptions, report_progress: Progress
 
 def _find_openers(path: str, options: ReadOptions) -> list[FileOpener]:
     if is_url(path):
-        return [partial(ParquetReader, found) for found in find_remote_files(path)]
+        return [partial(ColumnarReader, found, ParquetTable) for found in find_remote_files(path)]
     if path != STDIN_PATH and not os.path.lexists(path) and glob.has_magic(path):
         return [opener for found in sorted(glob.glob(path, recursive=True)) for opener in _find_openers(found, options)]
     if path != STDIN_PATH and Path(path).is_dir():
@@ -140,10 +144,12 @@ def _open_file(path: str, options: ReadOptions, report_progress: ProgressCallbac
         return JSONLinesReader(path, options, report_progress)
     if path == STDIN_PATH:
         raise DataError(f"-: {kind} cannot be read from standard input; give a file")
-    if kind in ("parquet", "arrow"):
-        return (ParquetReader if kind == "parquet" else ArrowReader)(path, report_progress)
-    if kind in TABLE_READERS:
-        return TABLE_READERS[kind](path, options.table, report_progress)
+    if kind in COLUMNAR_TABLES:
+        return ColumnarReader(path, COLUMNAR_TABLES[kind], report_progress)
+    if kind == "duckdb":
+        return ColumnarReader(path, partial(DuckDBTable, wanted=options.table), report_progress)
+    if kind in RECORD_TABLES:
+        return RecordReader(path, RECORD_TABLES[kind](path, options.table), report_progress)
     file = Path(path)
     label = None if options.text_column else file.stem
     return DocumentReader(path, [(label, file)], kind, options, report_progress)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import zipfile
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 from weakref import finalize
 
@@ -17,13 +16,11 @@ import pyarrow as pa
 
 from priory.core.similar_names import suggest_name
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
-from priory.sources.arrow_files import ColumnarReader
 from priory.sources.byte_streams import (
     MAX_UNPACK_RATIO,
     MIN_UNPACK_LIMIT,
     ProgressCallback,
     format_path,
-    ignore_progress,
 )
 from priory.sources.cell_parsing import FileReader, RowChunk, check_column_names
 
@@ -36,33 +33,37 @@ if TYPE_CHECKING:
 RECORD_CHUNK_ROWS = 8192
 
 
-class RecordReader(FileReader):
-    """Reads one table of a file that may have several; ``unit`` is the format's word for a table."""
+class RecordTable(Protocol):
+    """One table of a file that may have several."""
 
-    unit: str
+    unit: str  # the format's word for a table
+    name: str
+    columns: list[str]
 
-    def __init__(self, path: str, table: str | None, report_progress: ProgressCallback = ignore_progress) -> None:
-        self.path, self.report_progress = path, report_progress
-        self.table, names = self._open_table(table)
-        self.names = check_column_names(format_path(path), names)
-
-    @abstractmethod
-    def _open_table(self, table: str | None) -> tuple[str, list[str]]:
-        """The table that is wanted, or the only one, and the names of its columns."""
-
-    @abstractmethod
-    def _read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+    def read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
         """The cells of these columns, a row at a time."""
 
+    def locate_cell(self, row: int, column: str) -> str:
+        """The place of a cell in the table."""
+
+
+class RecordReader(FileReader):
+    """Reads a table of Python values as text."""
+
+    def __init__(self, path: str, table: RecordTable, report_progress: ProgressCallback) -> None:
+        self.path, self.table, self.report_progress = path, table, report_progress
+        self.names = check_column_names(format_path(path), table.columns)
+
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
-        records, start = self._read_records(column_names), 0
+        records, start = self.table.read_records(column_names), 0
         while rows := list(islice(records, RECORD_CHUNK_ROWS)):
             columns = [self._convert_column(name, j, rows, start) for j, name in enumerate(column_names)]
             yield RowChunk(pa.RecordBatch.from_arrays(columns, names=list(column_names)), self, start)
             start += len(rows)
         self.report_progress(os.path.getsize(self.path))
         if not start:
-            raise DataError(f"{format_path(self.path)}: {self.unit} {self.table!r} has no rows; give one with rows")
+            named = f"{self.table.unit} {self.table.name!r}"
+            raise DataError(f"{format_path(self.path)}: {named} has no rows; give one with rows")
 
     def _convert_column(self, name: str, position: int, rows: list[tuple[object, ...]], start: int) -> pa.StringArray:
         cells = []
@@ -74,7 +75,7 @@ class RecordReader(FileReader):
         return pa.array(cells, pa.string())
 
     def locate_cell(self, row: int, column: str) -> str:
-        return f"{format_path(self.path)}: {self.unit} {self.table!r}, row {row + 1}, column {column!r}"
+        return f"{format_path(self.path)}: {self.table.unit} {self.table.name!r}, {self.table.locate_cell(row, column)}"
 
 
 def format_value_as_cell(value: object) -> str | None:
@@ -94,23 +95,27 @@ def format_value_as_cell(value: object) -> str | None:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-class SQLiteReader(RecordReader):
+class SQLiteTable:
     """A table of an SQLite database."""
 
     unit = "table"
 
-    def _open_table(self, table: str | None) -> tuple[str, list[str]]:
+    def __init__(self, path: str, wanted: str | None) -> None:
+        self.path = path
         with self._connect() as connection:
             found = connection.execute("select name from sqlite_master where type in ('table', 'view') order by name")
             tables = [name for (name,) in found if not name.startswith("sqlite_")]
-            chosen = choose_table(self.path, tables, table, self.unit)
-            columns = connection.execute(f"select * from {quote_identifier(chosen)} limit 0").description
-        return chosen, [name for name, *_ in columns]
+            self.name = choose_table(path, tables, wanted, self.unit)
+            columns = connection.execute(f"select * from {quote_identifier(self.name)} limit 0").description
+        self.columns = [name for name, *_ in columns]
 
-    def _read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+    def read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
         listed = ", ".join(map(quote_identifier, column_names))
         with self._connect() as connection:
-            yield from connection.execute(f"select {listed} from {quote_identifier(self.table)}")
+            yield from connection.execute(f"select {listed} from {quote_identifier(self.name)}")
+
+    def locate_cell(self, row: int, column: str) -> str:
+        return f"row {row + 1}, column {column!r}"
 
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
@@ -125,10 +130,10 @@ class SQLiteReader(RecordReader):
             connection.close()
 
 
-class DuckDBReader(ColumnarReader):
+class DuckDBTable:
     """A table of a DuckDB database."""
 
-    def __init__(self, path: str, table: str | None, report_progress: ProgressCallback = ignore_progress) -> None:
+    def __init__(self, path: str, wanted: str | None) -> None:
         try:
             import duckdb
         except ImportError as error:
@@ -139,20 +144,17 @@ class DuckDBReader(ColumnarReader):
             self.connection = duckdb.connect(path, read_only=True)
             finalize(self, self.connection.close)
             found = self.connection.execute("select table_name from information_schema.tables order by table_name")
-            self.table = choose_table(path, [name for (name,) in found.fetchall()], table, "table")
+            self.name = choose_table(path, [name for (name,) in found.fetchall()], wanted, "table")
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise DataError(f"{format_path(path)}: cannot be read ({reason}); is it a DuckDB database?") from None
-        super().__init__(path, report_progress)
+        self.schema: pa.Schema = self._select(["*"], 0).schema
 
-    def _open_schema(self) -> pa.Schema:
-        return self._select(["*"], 0).schema
-
-    def _read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
+    def read_batches(self, column_names: list[str]) -> Iterator[pa.RecordBatch]:
         yield from self._select(list(map(quote_identifier, column_names)))
 
     def _select(self, columns: list[str], limit: int | None = None) -> pa.RecordBatchReader:
-        query = f"select {', '.join(columns)} from {quote_identifier(self.table)}"
+        query = f"select {', '.join(columns)} from {quote_identifier(self.name)}"
         relation = self.connection.cursor().sql(query + ("" if limit is None else f" limit {limit}"))
         return pa.RecordBatchReader.from_stream(relation)
 
@@ -186,26 +188,25 @@ def is_workbook(path: str) -> bool:
         return False
 
 
-class WorkbookReader(RecordReader):
+class Sheet:
     """A sheet of a workbook: its first row has the names of the columns."""
 
     unit = "sheet"
 
-    def _open_table(self, table: str | None) -> tuple[str, list[str]]:
-        self.workbook = _open_workbook(self.path)
+    def __init__(self, path: str, wanted: str | None) -> None:
+        self.workbook = _open_workbook(path)
         finalize(self, self.workbook.close)
-        sheet = choose_table(self.path, self.workbook.sheetnames, table, self.unit)
-        header = next(self.workbook[sheet].iter_rows(values_only=True), ())
-        names = [format_value_as_cell(cell) or "" for cell in header]
-        while names and not names[-1].strip():
-            names.pop()  # cells that were formatted, not filled
-        if not names:
-            raise DataError(f"{format_path(self.path)}: sheet {sheet!r} is empty; give one with a header and rows")
-        return sheet, names
+        self.name = choose_table(path, self.workbook.sheetnames, wanted, self.unit)
+        header = next(self.workbook[self.name].iter_rows(values_only=True), ())
+        self.columns = [format_value_as_cell(cell) or "" for cell in header]
+        while self.columns and not self.columns[-1].strip():
+            self.columns.pop()  # cells that were formatted, not filled
+        if not self.columns:
+            raise DataError(f"{format_path(path)}: sheet {self.name!r} is empty; give one with a header and rows")
 
-    def _read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
-        positions = [self.names.index(name) for name in column_names]
-        rows = self.workbook[self.table].iter_rows(min_row=2, max_col=len(self.names), values_only=True)
+    def read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+        positions = [self.columns.index(name) for name in column_names]
+        rows = self.workbook[self.name].iter_rows(min_row=2, max_col=len(self.columns), values_only=True)
         for row in rows:
             if any(cell is not None for cell in row):
                 yield tuple(row[j] if j < len(row) else None for j in positions)
@@ -213,8 +214,7 @@ class WorkbookReader(RecordReader):
     def locate_cell(self, row: int, column: str) -> str:
         from openpyxl.utils import get_column_letter
 
-        letter = get_column_letter(self.names.index(column) + 1)
-        return f"{format_path(self.path)}: sheet {self.table!r}, cell {letter}{row + 2}"
+        return f"cell {get_column_letter(self.columns.index(column) + 1)}{row + 2}"
 
 
 def _open_workbook(path: str) -> Workbook:

@@ -297,9 +297,6 @@ def choose_zone(own: str, column: str, zones: Zones | None) -> str:
 
 def convert_moments(moments: pa.Array, zone: str) -> Array:
     """Convert an Arrow array of moments to local times in another zone."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     local = pc.local_timestamp(moments.cast(pa.timestamp("us", zone), safe=False))
     return local.to_numpy(zero_copy_only=False) if isinstance(local, pa.Array) else local.to_numpy()
 

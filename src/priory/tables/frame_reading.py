@@ -6,6 +6,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute
 
 from priory.core.input_guard import list_arrow_cells
 from priory.core.typing import Array
@@ -90,9 +92,6 @@ def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
     if hasattr(native, "sparse") and hasattr(native.sparse, "to_dense"):
         return nw.from_native(native.sparse.to_dense(), series_only=True)
     if "run_end_encoded" in str(getattr(native, "type", "")):
-        import pyarrow as pa
-        import pyarrow.compute
-
         return nw.from_native(pa.chunked_array(map(pyarrow.compute.run_end_decode, native.chunks)), series_only=True)
     return series
 
@@ -110,8 +109,6 @@ def _check_exact(series: nw.Series[Any], name: str) -> None:
 
 def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     """Codes (rows,) and sorted labels, by Arrow's dictionary encoding."""
-    import pyarrow as pa
-
     present = ~np.asarray(series.is_null().to_numpy(), dtype=bool)
     # missing cells are dropped first, because pandas before version 3 casts them to the strings "None" and "nan"
     array = series.drop_nulls().cast(nw.String).to_arrow()

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
-    from priory.workflows.counterfactuals import find_counterfactuals
     from priory.workflows.evaluation import Evaluation, evaluate
-    from priory.workflows.explanations import explain, explain_values, rank_columns
+    from priory.workflows.explanations import explain, explain_values, find_counterfactuals, rank_columns
     from priory.workflows.model_files import Callbacks, FileTask
     from priory.workflows.prediction import Predictions, predict
     from priory.workflows.regression_files import NumberPredictions
@@ -91,7 +90,7 @@ _HOME = {
     "evaluate": "workflows.evaluation",
     "explain": "workflows.explanations",
     "explain_values": "workflows.explanations",
-    "find_counterfactuals": "workflows.counterfactuals",
+    "find_counterfactuals": "workflows.explanations",
     "forget": "workflows.updates",
     "inspect": "storage",
     "learn": "workflows.updates",

@@ -10,6 +10,7 @@ import numpy as np
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.estimators.learning_curve import score_by_rows
 from priory.evaluation.comparison import COMPARED_SCORES, compare_scores
 from priory.evaluation.decisions import Costs, find_class_index
 from priory.evaluation.group_scores import (
@@ -46,7 +47,14 @@ from priory.workflows.model_files import (
     read_labelled_chunks,
 )
 from priory.workflows.regression_files import evaluate_regression
-from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, cross_validate, make_splits
+from priory.workflows.row_splits import (
+    DEFAULT_FOLDS,
+    JudgingOptions,
+    SideColumns,
+    cross_validate,
+    make_splits,
+    score_peers,
+)
 
 if TYPE_CHECKING:
     from priory.evaluation.regression_scores import RegressionScores
@@ -226,8 +234,6 @@ def evaluate(
     with task.callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
         scores = {name: cross_validate(one, tables[name], labels, judging, side) for name, one in models.items()}
     if peers:
-        from priory.workflows.row_splits import score_peers  # takes a second: scikit-learn's ensembles
-
         with task.callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, judging, side)
             scores |= score_peers(get_model_columns(trained), tables[EVALUATED], labels, trained.classes_, splits)
@@ -245,8 +251,6 @@ def _summarise(scores: dict[str, Scores], n_rows: int, side: SideColumns, by: Se
 def _draw_curve(
     model: TableOrTextClassifier, table: InputRows, labels: Array, callbacks: Callbacks
 ) -> dict[int, Scores]:
-    from priory.estimators.learning_curve import score_by_rows
-
     with callbacks.activity("scoring models of some of the rows"):
         return score_by_rows(model, table, labels)
 

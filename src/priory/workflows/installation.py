@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from priory import inbox
+import priory
 
 TOUR_STEPS = [
     (
@@ -43,7 +43,7 @@ def write_tour_files(folder: Path) -> list[str]:
     """Write the files that the tour works on, and return their names."""
     from sklearn.datasets import load_breast_cancer
 
-    messages, labels = inbox()
+    messages, labels = priory.inbox()
     rows = [{**message, "label": label} for message, label in zip(messages, labels, strict=True)]
     _write_csv(folder / "inbox.csv", list(rows[0]), [list(row.values()) for row in rows])
     _write_csv(folder / "withdrawn.csv", list(rows[0]), [list(row.values()) for row in rows[:100]])
@@ -111,10 +111,9 @@ class InstallationCheck:
 
 def check_installation() -> InstallationCheck:
     """Look at versions and packages, load the kernels, and train, save and load a small model."""
-    from priory import __version__
     from priory.core.sharding import N_THREADS
 
-    own = {"priory": __version__, "Python": platform.python_version()}
+    own = {"priory": priory.__version__, "Python": platform.python_version()}
     return InstallationCheck(
         own | {name: _find_version(name) for name in REQUIRED_PACKAGES},
         {name: _describe_optional(name, purpose) for name, purpose in OPTIONAL_PACKAGES.items()},
@@ -146,15 +145,12 @@ def _try_kernel(name: str) -> str:
 
 def _try_model_file() -> str:
     """Whether a model can be trained, written, read and asked."""
-    from priory.estimators.naive_bayes import NaiveBayes
-    from priory.storage import load, save
-
     rows, labels = [{"n": float(i), "c": "ab"[i % 2]} for i in range(8)], ["x", "y"] * 4
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "check.priory")
-            save(NaiveBayes(calibrate=False).fit(rows, labels), path)
-            answers = load(path).predict(rows).tolist()
+            priory.save(priory.NaiveBayes(calibrate=False).fit(rows, labels), path)
+            answers = priory.load(path).predict(rows).tolist()
     except OSError as error:
         return f"failed ({error})"
     return WORKS if answers == labels else f"gives wrong answers ({answers})"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 import pyarrow as pa
 
+import priory
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
@@ -25,9 +26,7 @@ from priory.workflows.out_of_core import DrawnRows
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from priory.estimators.naive_bayes import NaiveBayes
-    from priory.estimators.text_classifier import TextClassifier
-    from priory.regression.linear_regression import BayesianLinearRegression
+    from priory import BayesianLinearRegression, NaiveBayes, TextClassifier
 
     TableOrTextClassifier = NaiveBayes | TextClassifier
     FileModel = TableOrTextClassifier | BayesianLinearRegression
@@ -169,10 +168,7 @@ def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrT
 
 
 def check_model_type(model: object, path: PathLike) -> FileModel:
-    from priory.estimators.naive_bayes import NaiveBayes
-    from priory.estimators.text_classifier import TextClassifier
-
-    if not isinstance(model, NaiveBayes | TextClassifier) and not is_regression(model):
+    if not isinstance(model, priory.NaiveBayes | priory.TextClassifier) and not is_regression(model):
         raise KindError(
             f"{format_path(path)}: is a {type(model).__name__}; files work with NaiveBayes, TextClassifier and "
             "BayesianLinearRegression only"
@@ -184,9 +180,7 @@ def is_regression(model: object) -> TypeIs[BayesianLinearRegression]:
     """Whether a model predicts a number; the regression module is imported only for a regression."""
     if type(model).__module__ != "priory.regression.linear_regression":
         return False
-    from priory.regression.linear_regression import BayesianLinearRegression
-
-    return isinstance(model, BayesianLinearRegression)
+    return isinstance(model, priory.BayesianLinearRegression)
 
 
 def has_learned_rows(model: FileModel) -> bool:
@@ -219,8 +213,6 @@ def set_training_columns(model: TableOrTextClassifier, columns: ModelColumns, ta
 
 def get_model_columns(model: FileModel) -> ModelColumns:
     """The columns a model was trained on."""
-    from priory.estimators.text_classifier import TextClassifier
-
     missing = frozenset(getattr(model, "missing_", ()))
     if is_regression(model):
         levels = {term.column for term in model.statistics_.terms if term.kind == "level"}
@@ -228,7 +220,7 @@ def get_model_columns(model: FileModel) -> ModelColumns:
         return ModelColumns(
             {str(name): "label" if name in levels else "number" for name in names}, missing, is_trained=True
         )
-    if isinstance(model, TextClassifier):
+    if isinstance(model, priory.TextClassifier):
         names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
         return ModelColumns({str(names[0]): "text"}, missing, is_trained=True)
     declared = model.families if isinstance(model.families, dict) else {}

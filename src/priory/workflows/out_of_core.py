@@ -21,7 +21,9 @@ import pyarrow as pa
 from priory.core import sharding
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
+from priory.learning.counting import add_parts
 from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.model_statistics import ModelStatistics
 from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_labelled_rows
 from priory.sources.byte_streams import peek_first
 from priory.text.documents import PackedDocuments
@@ -153,8 +155,6 @@ class TextWorker(CountingWorker):
         self.n += np.bincount(batch.group, minlength=len(self.n))
 
     def _count_many_classes(self, documents: PackedDocuments, batch: LabelledBatch) -> None:
-        from priory.model.model_statistics import ModelStatistics
-
         if self.counter is not None:
             self.earlier_statistics = self.collect_statistics()
         classes, rank = sort_classes(batch.classes)
@@ -196,8 +196,6 @@ class TextWorker(CountingWorker):
 
     def _collect_table(self, counter: TokenCounter) -> ModelStatistics:
         """Convert the table of counts to statistics."""
-        from priory.model.model_statistics import ModelStatistics
-
         arena, ends, counts, missed = counter.result()  # counts: (tokens, classes)
         classes, rank = sort_classes(self.classes)
         # order: from sorted classes to the order of first appearance, in which they were counted
@@ -253,8 +251,6 @@ def learn_batches(
     model: NaiveBayes | TextClassifier, batches: Iterable[LabelledBatch], threads: int | None = None
 ) -> None:
     """Fit a new model to all batches in one pass; the first batch defines the columns."""
-    from priory.learning.counting import add_parts
-
     counter = model.counter(samples=False)
     first, stream = peek_first(iter(batches))
     if isinstance(first.rows, PackedDocuments):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 import pyarrow as pa
 
+import priory
 from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -355,9 +356,7 @@ def list_class_names(model: TableOrTextClassifier) -> list[str]:
 
 def count_unknown_labels(model: TableOrTextClassifier, rows: Table | PackedDocuments) -> int:
     """The number of cells that hold a label the model has never seen."""
-    from priory.estimators.naive_bayes import NaiveBayes
-
-    if not isinstance(model, NaiveBayes) or not isinstance(rows, Table):
+    if not isinstance(model, priory.NaiveBayes) or not isinstance(rows, Table):
         return 0
     count, columns = 0, dict(zip(rows.names, rows.columns, strict=True))
     for name, known in model.categories_.items():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 import numpy as np
 import pyarrow as pa
 
+import priory
 from priory.errors import DataError
 from priory.sources import FileRows
 from priory.sources.byte_streams import peek_first
@@ -24,7 +25,7 @@ from priory.workflows.model_files import (
     make_task,
     read_all_labelled_rows,
 )
-from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits
+from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits, score_peers
 from priory.workflows.training_results import audit_sample, draw_report_curve
 
 if TYPE_CHECKING:
@@ -74,21 +75,18 @@ def report(
     ReportResult
         The page, and the number of rows.
     """
-    from priory.export.html_report import ReportSubject
-    from priory.export.html_report import report as make_report
+    from priory.export import html_report
 
     task = make_task(paths, given)
     trained, rows, callbacks = load_classifier(model, task.key), task.open(), task.callbacks
     task = task.fill_target(trained)
     table, labels = read_all_labelled_rows(trained, rows, task)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
-    subject = ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)
+    subject = html_report.ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)
     scores, compared, curve, findings = None, {}, {}, None
     if peers:
         if not learned:
             raise DataError("peers are fitted to folds of rows that the model has learned; say that it has")
-        from priory.workflows.row_splits import score_peers
-
         with callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, JudgingOptions(DEFAULT_FOLDS), SideColumns(()))
             scores = trained.evaluate(table, labels, folds=splits)
@@ -100,7 +98,7 @@ def report(
         with callbacks.activity("looking for leakage"):
             findings = audit_sample(table, labels)
     with callbacks.activity("writing the report"):
-        page = make_report(
+        page = html_report.report(
             trained,
             table,
             labels,
@@ -139,8 +137,6 @@ def audit(
     -------
     Findings
     """
-    import priory
-
     task = make_task(paths, given)
     rows = task.open()
     label = task.columns.find_target(rows)

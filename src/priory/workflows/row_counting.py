@@ -16,8 +16,11 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import priory
 from priory.errors import DataError
+from priory.learning.counting import add_parts
 from priory.model.row_sample import choose_text_memory
+from priory.model.schema import TextbookFamilies
 from priory.sources import FileRows, RowChunk
 from priory.sources.byte_streams import peek_first
 from priory.sources.column_types import (
@@ -29,6 +32,7 @@ from priory.sources.column_types import (
     find_declared_family,
 )
 from priory.sources.discovery import format_names
+from priory.text.document_models import BAG_MODELS
 from priory.text.tokenizer import Tokenizer
 from priory.workflows.out_of_core import (
     DrawnRows,
@@ -76,8 +80,6 @@ class CountedRows:
     unreadable: tuple[str, ...] = ()
 
     def __add__(self, other: CountedRows) -> CountedRows:
-        from priory.learning.counting import add_parts
-
         return CountedRows(
             add_parts((self.model, other.model), _add_models),
             self.sample + other.sample,
@@ -91,8 +93,6 @@ class CountedRows:
 
 def _add_models(model: FileModel, other: FileModel) -> FileModel:
     """Add two models; a vocabulary stays within its declared size."""
-    from priory.learning.counting import add_parts
-
     if not hasattr(model, "learned_"):  # a regression
         return model + other
     parts = model.learned_, other.learned_
@@ -139,9 +139,7 @@ def _learn_numbers(
     chunks: Iterator[tuple[int, RowChunk]], columns: ModelColumns, reader: TargetReader, sample: DrawnRows
 ) -> BayesianLinearRegression | None:
     """Fit a regression to the chunks; None if no row has a target."""
-    from priory.regression.linear_regression import BayesianLinearRegression
-
-    model = BayesianLinearRegression()
+    model = priory.BayesianLinearRegression()
     for number, chunk in chunks:
         targets, labelled = reader.read(chunk)
         if len(targets):
@@ -205,19 +203,14 @@ def _counts_words_once(options: TrainingOptions) -> bool:
     """Whether a word counts once for each text; known for the default model without importing others."""
     if options.text_model in (None, "binary"):
         return True
-    from priory.text.document_models import BAG_MODELS
-
     return BAG_MODELS[options.text_model].binary
 
 
 def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
     """Make a model for these columns, with declared families, so that every chunk is read alike."""
-    from priory.estimators.naive_bayes import NaiveBayes
-    from priory.estimators.text_classifier import TextClassifier
-
     columns, options = plan.columns, plan.options
     if columns.is_one_text:
-        return TextClassifier(
+        return priory.TextClassifier(
             options.text_model or "binary",
             average=options.average,
             alpha=1.0 if options.alpha is None else options.alpha,
@@ -233,7 +226,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
             raise DataError(
                 f"--{name} is only for a single column of texts; the columns are {format_names(columns.names)}"
             )
-    return NaiveBayes(
+    return priory.NaiveBayes(
         declare_column_families(columns, plan.column_options),
         average=options.average,
         alpha=options.alpha,
@@ -246,10 +239,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
 
 def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
     """Make a textbook model, with declared families, so that every chunk is read alike."""
-    from priory.estimators.naive_bayes import NaiveBayes
-    from priory.model.schema import TextbookFamilies
-
     rule = TextbookFamilies(plan.options.m)
     families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}
     declared = {name: given for name, given in plan.column_options.types.items() if find_declared_family(given)}
-    return NaiveBayes.textbook(plan.options.m).set_params(families=families | declared)
+    return priory.NaiveBayes.textbook(plan.options.m).set_params(families=families | declared)

@@ -14,11 +14,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.estimators.folds import make_splitter
 from priory.evaluation.scores import Scores
 from priory.sources.cell_parsing import cast_to_text, is_text_column, looks_like_date, looks_numeric
 from priory.sources.column_types import InputRows, ModelColumns
@@ -88,9 +90,6 @@ class SideColumns:
 
 def make_splits(labels: Array, options: JudgingOptions, side: SideColumns) -> list[Split]:
     """The rows to learn from and to judge, for each fold."""
-    from sklearn.model_selection import GroupKFold, TimeSeriesSplit
-
-    from priory.estimators.folds import make_splitter
 
     n_folds = options.folds or DEFAULT_FOLDS
     if options.time is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+import priory
 from priory.core.display_table import join_words
 from priory.core.similar_names import describe_similar_labels
 from priory.errors import DataError
@@ -260,9 +261,7 @@ def train(
 
 def describe_families(model: TableOrTextClassifier) -> dict[str, str]:
     """The name of the chosen family of each column."""
-    from priory.estimators.text_classifier import TextClassifier
-
-    if isinstance(model, TextClassifier):
+    if isinstance(model, priory.TextClassifier):
         return {str(model.feature_names_in_[0]): f"text, {model.n_tokens_:,} different words"}
     return {report.name: report.family.lower() for report in model.schema_.values()}
 

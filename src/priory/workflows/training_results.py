@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+import priory
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.model.model_statistics import ClassWeight
@@ -164,12 +165,10 @@ class TrainingResult:
 
 def draw_report_curve(model: TableOrTextClassifier, rows: InputRows, labels: Array) -> dict[int, Scores]:
     """The learning curve on all rows that a model has learned; empty for fewer than 100 rows."""
-    from priory.estimators.learning_curve import score_by_rows
-
     if len(labels) < MIN_ROWS_FOR_CURVE:
         return {}
     sizes = sorted({max(len(model.classes_), round(share * len(labels))) for share in CURVE_SHARES})
-    return score_by_rows(model, rows, labels, sizes)
+    return priory.score_by_rows(model, rows, labels, sizes)
 
 
 def evaluate_on_sample(
@@ -192,8 +191,6 @@ def evaluate_on_sample(
 
 def audit_sample(sample: InputRows, labels: Array) -> Findings:
     """Audit the sample, or its first rows if they are long."""
-    import priory
-
     size = sum(map(len, sample)) if isinstance(sample, list) else sample.nbytes
     n_audited = min(len(labels), max(100, len(labels) * MAX_AUDIT_BYTES // max(size, 1)))
     return priory.audit(take_first_rows(sample, n_audited), target=labels[:n_audited])

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.core.typing import Array
-from priory.leakage.audit_tables import AuditData
-from priory.leakage.column_votes import mark_correct_documents, sample_documents
+from priory.leakage.audit_tables import AuditData, mark_correct_documents, sample_documents
 from priory.leakage.finders.columns import CERTAIN_COPY_SKILL, STRONG_SKILL, skill_p_value
 from priory.leakage.findings import (
     FALSE_ALARM_LEVEL,

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.core.typing import Array
-from priory.leakage.audit_tables import AuditColumn, AuditData
-from priory.leakage.column_votes import BinnedNaiveBayes, ColumnVote
+from priory.leakage.audit_tables import AuditColumn, AuditData, BinnedNaiveBayes, ColumnVote
 from priory.leakage.findings import (
     FALSE_ALARM_LEVEL,
     Effect,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from priory.leakage.audit_tables import AuditData
-from priory.leakage.column_votes import (
+from priory.leakage.audit_tables import (
+    AuditData,
     BinnedNaiveBayes,
     log_joint_leave_one_out,
     mark_correct_documents,

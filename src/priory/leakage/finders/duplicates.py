@@ -13,8 +13,7 @@ import numpy as np
 
 from priory.core.content_hash import scramble_bits
 from priory.core.typing import Array
-from priory.leakage.audit_tables import AuditData
-from priory.leakage.column_votes import class_frequencies
+from priory.leakage.audit_tables import AuditData, class_frequencies
 from priory.leakage.findings import (
     FALSE_ALARM_LEVEL,
     Effect,

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.core.typing import Array
-from priory.leakage.audit_tables import AuditColumn, AuditData
-from priory.leakage.column_votes import bin_cells, count_class_bins
+from priory.leakage.audit_tables import AuditColumn, AuditData, bin_cells, count_class_bins
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion, measure_association
 
 MIN_ROWS_FOR_IDENTIFIER = 20  # with fewer rows, distinct values are no evidence

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from priory.core.typing import Array
-from priory.leakage.audit_tables import AuditData
-from priory.leakage.column_votes import BinnedNaiveBayes
+from priory.leakage.audit_tables import AuditData, BinnedNaiveBayes
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 
 HIGH_ACCURACY_DROP = 0.1  # drop in accuracy from train to test

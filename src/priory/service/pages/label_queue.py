@@ -12,9 +12,8 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError, ServiceError
 from priory.service.labelled_rows import Row, RowBatch, RowLabel, contains_phrase, decode_row_batch
-from priory.service.model_store import ModelStore
+from priory.service.model_store import ModelStore, ServedModel
 from priory.service.predictions import predict_rows
-from priory.service.served_model import ServedModel
 
 EVENTS_PER_READ = 500
 LATEST_EVENT = 2**53  # larger than any event number, and exact in JavaScript

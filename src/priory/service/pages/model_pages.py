@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 from starlette.responses import Response
 
+import priory
 from priory import plots
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.evaluation.score_table import OVERALL_SCORES
@@ -20,13 +21,13 @@ from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
 from priory.service.handlers import describe_model
 from priory.service.journal import Event
 from priory.service.labelled_rows import convert_to_input, decode_row_batch
-from priory.service.model_store import ModelStore
+from priory.service.model_store import ModelStore, ServedModel
 from priory.service.pages.label_queue import LATEST_EVENT, read_latest_rows
 from priory.service.pages.page_call import MAX_JUDGEMENTS, PageCall, render_figure
 from priory.service.pages.training_job import UPLOAD_SUFFIXES, TrainingJob, run_training_job
 from priory.service.request_reading import MODEL_NAME_PATTERN
-from priory.service.served_model import ServedModel
 from priory.workflows.model_files import format_count
+from priory.workflows.training import describe_families
 
 MAX_EVIDENCE_ROWS = 1000
 MAX_EVIDENCE_LINES = 8
@@ -159,8 +160,6 @@ async def show_model(call: PageCall) -> Response:
     model = call.model
     families: dict[str, str] = {}
     if model.is_fitted:
-        from priory.workflows.training import describe_families
-
         if model.entry.kind == "table" or hasattr(model.estimator, "feature_names_in_"):
             families = await call.run(describe_families, model.estimator)
         else:
@@ -207,8 +206,6 @@ async def run_audit(call: PageCall) -> Response:
     model, store = call.model, call.service.store
 
     def look() -> tuple[int, Any]:
-        import priory
-
         rows = read_latest_rows(store, model, MAX_AUDIT_ROWS)
         if len(rows) < 2:
             raise DataError("the journal has too few rows of this model to audit")

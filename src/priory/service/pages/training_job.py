@@ -15,7 +15,7 @@ from priory.errors import DataError, PrioryError
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest
 from priory.service.labelled_rows import ModelKind, Row, RowBatch
 from priory.service.messages import MAX_ROWS_PER_REQUEST
-from priory.service.served_model import ServedModel
+from priory.service.model_store import ServedModel
 from priory.service.uploads import write_upload
 from priory.sources import FileRows, RowChunk
 from priory.sources.byte_streams import peek_first
