@@ -32,30 +32,30 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (740, 7),
-    "calibration": (2_040, 14),
-    "cli": (1_650, 15),
+    "calibration": (2_030, 13),
+    "cli": (1_640, 15),
     "core": (1_880, 21),
     "engines": (680, 6),
     "estimators": (1_650, 14),
     "evaluation": (950, 10),
-    "export": (790, 7),
+    "export": (780, 6),
     "families": (2_520, 18),
-    "leakage": (1_800, 18),
+    "leakage": (1_760, 17),
     "learning": (1_470, 9),
     "model": (2_340, 16),
-    "naive_bayes": (1_150, 9),
+    "naive_bayes": (1_160, 9),
     "plots": (920, 7),
     "regression": (1_450, 9),
-    "service": (3_820, 28),
+    "service": (3_800, 26),
     "sources": (2_470, 14),
     "storage": (1_420, 9),
     "tables": (660, 6),
     "text": (2_160, 11),
     "top": (300, 4),
-    "workflows": (2_420, 17),
+    "workflows": (2_380, 16),
 }
-MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 35_100, 269, 1_650, 10, 195
-MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 12.2, 4, 16.5, 48
+MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 35_100, 263, 1_590, 6, 120
+MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 11.9, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")
 

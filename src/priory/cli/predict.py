@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from priory import workflows
-from priory.cli.class_options import cost_options, pop_costs, threshold_option
+from priory.cli.decision_options import cost_options, pop_costs, threshold_option
 from priory.cli.options import (
     FILE_PATH_TYPE,
     SectionedOption,

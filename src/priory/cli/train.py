@@ -9,7 +9,7 @@ import click
 
 import priory
 from priory import workflows
-from priory.cli.class_options import engine_options, pop_engine_options
+from priory.cli.decision_options import engine_options, pop_engine_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
     check_output_path,
