@@ -16,9 +16,9 @@ from priory.core.input_guard import check_same_type
 from priory.core.logspace import log_normalise, normalise
 from priory.core.optional_attributes import optional_attribute
 from priory.core.typing import Array, Label
-from priory.errors import NotAvailableError, NotLearnedError, StaleModelError
+from priory.errors import DataError, NotAvailableError, NotLearnedError, StaleModelError
 from priory.estimators.label_encoding import convert_to_numpy, encode_labels, sort_labels
-from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, flatten_labels, raise_not_fitted
+from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, raise_not_fitted
 from priory.learning import learned as algebra
 from priory.learning.classifier import CountingClassifier
 from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
@@ -179,10 +179,13 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         """Learn from more rows; all calls together give the same statistics as one ``fit``."""
         core, rows = self._declare()
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
-        strict = self._requires_all_classes
+        strict, known = self._requires_all_classes, core.state
+        declared = None if classes is None else sort_labels(classes)
         # as in scikit-learn: the first call sorts and deduplicates classes, later calls have to repeat them
-        sort = np.sort if strict and core.state is not None else sort_labels
-        declared = None if classes is None else sort(flatten_labels(classes))
+        n_repeated = 0 if classes is None or declared is None else np.size(classes) - len(declared)
+        if strict and known is not None and n_repeated:
+            was = f"was: {known.classes}"
+            raise DataError(f"`classes={classes!r}` is not the same as on last call to partial_fit, {was}")
         core.learn_batch(rows, X, encode, weight, declared, strict=strict)
         return self
 
