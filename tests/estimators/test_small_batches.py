@@ -1,6 +1,4 @@
-"""A few rows cost what they are: they wait in the buffer of single rows, and the record is that of all rows at once."""
-
-import time
+"""A few rows wait in the buffer of single rows, and the record is the same as after learning all rows at once."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from priory import NaiveBayes, TextClassifier
 from priory.core.content_hash import hash_content
 from priory.errors import DataError
-from priory.tables.table_reading import read_table
 
 RNG = np.random.default_rng(0)
 N_ROWS = 90
@@ -69,32 +66,3 @@ def test_a_few_wrong_rows_leave_the_model_as_it_was():
         with pytest.raises(DataError):
             model.partial_fit(rows, labels)
     assert hash_content(model.statistics_) == before
-
-
-def measure_shortest(function, batches):
-    times = []
-    for batch in batches:
-        start = time.perf_counter()
-        function(*batch)
-        times.append(time.perf_counter() - start)
-    return min(times[1:])  # the first opens the model
-
-
-@pytest.mark.slow
-def test_one_text_among_300_000_known_words_takes_less_than_a_millisecond():
-    words = [f"word{i}" for i in range(300_000)]
-    texts = [" ".join(words[at : at + 60]) for at in range(0, len(words), 60)]
-    model = TextClassifier(calibrate=False).fit(texts, ["ham", "spam"] * (len(texts) // 2))
-    assert measure_shortest(model.partial_fit, [([" ".join(words[i::30_000])], ["ham"]) for i in range(20)]) < 1e-3
-
-
-@pytest.mark.slow
-def test_ten_rows_of_a_large_table_take_a_millisecond_and_their_reading():
-    rng = np.random.default_rng(0)
-    numbers = {f"n{j}": rng.normal(size=10_000) for j in range(15)}
-    table = pd.DataFrame(numbers | {f"c{j}": rng.choice([f"v{k}" for k in range(200)], 10_000) for j in range(5)})
-    labels = np.where(table["n0"] + rng.normal(size=10_000) > 0, "yes", "no")
-    model = NaiveBayes(refine=False, structure="naive").fit(table, labels)
-    batches = [(table.iloc[i : i + 10].to_dict("records"), labels[i : i + 10]) for i in range(0, 200, 10)]
-    reading = measure_shortest(lambda rows, _: read_table(rows), batches)
-    assert measure_shortest(model.partial_fit, batches) < reading + 1e-3
