@@ -275,20 +275,32 @@ def test_after_forgetting_nothing_that_has_seen_the_row_answers():
     assert list(answer.values()) == list(never.predict_proba_one(rows[3]).values())
 
 
-def test_forgetting_a_row_that_no_correction_has_seen_keeps_them():
+def test_a_forgotten_row_outside_of_the_sample_leaves_the_corrections_too():
     texts, labels = make_texts(400)
-    model = TextClassifier(memory=60).fit(texts, labels)
+    model = TextClassifier(memory=60).fit(texts[:300], labels[:300])
+    for text, label in zip(texts[300:], labels[300:], strict=True):
+        model.learn_one(text, label)
+    model.refresh()
     model.predict_one(texts[0])
-    version = model.corrections_version_
     kept = set(model.statistics_.sample.hashes.tolist())
     stream = buffer_of(model)
     hashes = [stream.hash_row(text, ["ham", "spam"].index(label)) for text, label in zip(texts, labels, strict=True)]
-    unseen = next(i for i, h in enumerate(hashes) if h not in kept)
-    seen = next(i for i, h in enumerate(hashes) if h in kept)
-    model.forget_one(texts[unseen], labels[unseen])
+    unkept = next(i for i in range(399, 299, -1) if hashes[i] not in kept)
+    model.forget_one(texts[unkept], labels[unkept])
+    answer = model.predict_proba_one(texts[0])
+    never = TextClassifier(memory=60).fit(texts[:unkept] + texts[unkept + 1 :], labels[:unkept] + labels[unkept + 1 :])
+    assert model.corrections_version_ == never.corrections_version_
+    assert answer == never.predict_proba_one(texts[0])
+
+
+def test_a_row_learned_after_the_corrections_is_forgotten_without_deriving_them_again():
+    rows, labels = make_rows(201, with_texts=False)
+    model = NaiveBayes().fit(rows[:200], labels[:200])
+    model.predict_one(rows[0])
+    version = model.corrections_version_
+    model.learn_one(rows[200], labels[200])
+    model.forget_one(rows[200], labels[200])
     assert model.corrections_version_ == version
-    model.forget_one(texts[seen], labels[seen])
-    assert model.corrections_version_ != version
 
 
 def test_corrections_without_kept_rows_are_lost_when_a_row_is_forgotten():

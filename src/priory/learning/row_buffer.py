@@ -139,7 +139,7 @@ class RowBuffer(Generic[RowT]):
         self.forgotten.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         # a forgotten row must not influence answers through corrections
-        if self.corrections is not None and self.corrections.has_seen(row_hash):
+        if self.corrections is not None and not self.corrections.forget(row_hash):
             self.corrections = None
         if self.sample is not None and (changes := self.sample.remove(row_hash)):
             self._count_changes(changes)
@@ -215,14 +215,16 @@ class RowBuffer(Generic[RowT]):
 
 def follow_corrections(learned: Learned, is_fresh: bool) -> BufferCorrections:
     """Corrections for single rows; ``is_fresh`` if they were derived from the statistics as they are."""
-    sample, rows = learned.statistics.sample, learned.rows
-    seen = set(sample.hashes.tolist()) if is_fresh and sample is not None else None
-    changes, share = 0 if is_fresh else learned.changes, rows.parameters.refresh_after
-    return BufferCorrections(learned.corrections, rows.tokenizers, share, changes, seen)
+    rows, changes = learned.rows, 0 if is_fresh else learned.changes
+    return BufferCorrections(learned.corrections, rows.tokenizers, rows.parameters.refresh_after, changes)
 
 
 class BufferCorrections:
-    """The corrections in use, and the hashes of the rows they depend on."""
+    """The corrections in use, and the rows learned since that they do not depend on.
+
+    Corrections are fitted to the kept rows, but with the counts of all rows: they depend on every row that was learned
+    before them.
+    """
 
     def __init__(
         self,
@@ -230,9 +232,9 @@ class BufferCorrections:
         tokenizers: Sequence[Tokenizer],  # of each text
         refresh_after: float,
         changes: int,  # kept rows that came or went since the corrections were derived
-        seen: set[int] | None,  # the hashes of the rows they were derived from; None if that is not known
     ) -> None:
-        self.refresh_after, self.changes, self.seen = refresh_after, changes, seen
+        self.refresh_after, self.changes = refresh_after, changes
+        self._unseen: dict[int, int] = {}  # how often each row was learned since, by its hash
         self.rows = None if corrections is None else RowCorrections(corrections)
         self.tempers_columns = _tempers_columns(corrections, len(tokenizers))
         self.tempers = corrections is not None and (not corrections.members or bool(tokenizers))
@@ -254,16 +256,22 @@ class BufferCorrections:
 
         Weights of single columns are left as they were derived.
         """
-        if self.rows is None or not self.tempers or self.tempers_columns:
+        if self.rows is None:
             return
-        tempering = self.rows.corrections.tempering
-        self.rows.update_tempering(step_tempering(tempering, model.evidence(row), group))
-        if self.seen is not None:
-            self.seen.add(row_hash)
+        if self.tempers and not self.tempers_columns:
+            tempering = self.rows.corrections.tempering
+            self.rows.update_tempering(step_tempering(tempering, model.evidence(row), group))
+        elif len(self._unseen) < MAX_REMEMBERED_ROWS:
+            self._unseen[row_hash] = self._unseen.get(row_hash, 0) + 1
 
-    def has_seen(self, row_hash: int) -> bool:
-        """Whether the corrections may depend on a row."""
-        return self.rows is not None and (self.seen is None or row_hash in self.seen)
+    def forget(self, row_hash: int) -> bool:
+        """Forget a row; return False if the corrections may depend on it."""
+        if self.rows is None:
+            return True
+        copies = self._unseen.pop(row_hash, 0)
+        if copies > 1:
+            self._unseen[row_hash] = copies - 1
+        return copies > 0
 
     def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
         """(classes,): log p(c | x) with the estimated class prior; None if the full statistics are needed."""
