@@ -16,21 +16,10 @@ from priory.calibration.corrections import (
     find_column_parts,
     find_text_parts,
 )
-from priory.calibration.members import (
-    MAX_GAUSSIAN_COLUMNS,
-    NO_PAIRS,
-    NO_TRIPLES,
-    BaseRateMember,
-    GaussianMember,
-    LinearMember,
-    Member,
-    SlopeMember,
-    choose_gaussian,
-    encode_rows,
-    fit_pool,
-    look_up_codes,
-    make_constant,
-)
+from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, GaussianMember, choose_gaussian
+from priory.calibration.linear_members import NO_PAIRS, NO_TRIPLES, LinearMember, SlopeMember, make_constant
+from priory.calibration.member_pool import fit_pool
+from priory.calibration.members import EncodedRows, Member, look_up_codes
 from priory.calibration.row_corrections import step_tempering
 from priory.calibration.row_folds import RowFolds, assign_folds, assign_folds_by_content
 from priory.calibration.solvers import LockstepProblem, Solution, pad_columns, solve_lockstep
@@ -86,15 +75,15 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
     judged = np.flatnonzero(given.model_of_row >= 0)
     pool = fit_pool([a[judged] for a in answers], given.group[judged], given.weight[judged])
     kept = np.flatnonzero(pool.exponents)
-    used = (members[0], *(members[1 + k] for k in kept))
+    used = tuple(members[k] for k in kept)
     pool = replace(pool, exponents=pool.exponents[kept])
-    return Corrections(centre.temperings[-1], given.counts.encoding, used, pool)
+    return Corrections(centre.temperings[-1], given.counts.encoding, centre.evidence, used, pool)
 
 
 def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Member], list[Array]]:
-    """Return the members, and the out-of-fold log probabilities (rows, classes) of each."""
+    """Return the members, and the out-of-fold log probabilities (rows, classes) of the base rate and of each."""
     prior = np.stack([given.counts.log_prior(*folds) for folds in given.models])
-    found: list[tuple[Member, Array]] = [(BaseRateMember(prior[-1]), log_normalise(prior[given.model_of_row]))]
+    found: list[tuple[Member, Array]] = []
     importance = measure_importance(given, centre)
     columns = _fit_columns(given, plan, centre, importance)
     with_tokens = plan.refine and len(given.text_parts) > 0
@@ -112,7 +101,8 @@ def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Me
         found.append(_fit_slopes(given, centre))
     if plan.together and 0 < given.rows.scores.shape[1] <= MAX_GAUSSIAN_COLUMNS:
         found.append(_fit_gaussian(given, centre))
-    return [member for member, _ in found], [answers for _, answers in found]
+    base = log_normalise(prior[given.model_of_row])
+    return [member for member, _ in found], [base, *(answers for _, answers in found)]
 
 
 class RefinedColumns(NamedTuple):
@@ -120,7 +110,7 @@ class RefinedColumns(NamedTuple):
 
     problem: LockstepProblem
     solution: Solution
-    weights: Array  # (features, classes): the centre plus the regression of all rows
+    weights: Array  # (features, classes): of all codes and tokens, from the regression of all rows
 
 
 def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Array) -> RefinedColumns:
@@ -131,17 +121,16 @@ def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Arra
     starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[chosen])]).astype(np.int64)
     parts = [make_constant(len(given.group)), make_one_hot(given.rows.codes[:, chosen], starts)]
     if plan.refine:
-        parts += given.rows.tokens()
+        parts += given.rows.tokens
     features = join_columns(parts)
     problem = _make_problem(given, features, centre.logits)
     solution = solve_lockstep(problem, STRENGTHS if plan.refine else (), _make_penalty(features.width))
-    # Add the weights (features, classes) of the chosen codes and of the tokens to the table of all codes.
+    # Put the weights (features, classes) of the chosen codes and of the tokens into the table of all codes.
     added = to_classes(solution.weights[:, -1])
     n_tokens = features.width - 1 - int(starts[-1])
-    weights = np.concatenate([centre.tables[-1].T, np.zeros((n_tokens if plan.refine else 0, given.n_classes))])
-    owner = np.repeat(np.arange(len(encoding.columns)), np.diff(encoding.starts))
-    weights[np.concatenate([[0], 1 + np.flatnonzero(np.isin(owner, chosen))])] += added[: 1 + int(starts[-1])]
-    weights[1 + encoding.n_codes :] += added[1 + int(starts[-1]) :]
+    weights = np.zeros((1 + encoding.n_codes + n_tokens, given.n_classes))
+    weights[np.append(0, 1 + np.flatnonzero(np.isin(encoding.column_of_code, chosen)))] = added[: 1 + int(starts[-1])]
+    weights[1 + encoding.n_codes :] = added[1 + int(starts[-1]) :]
     return RefinedColumns(problem, solution, weights)
 
 
@@ -176,8 +165,7 @@ def _fit_sets(
 def _fit_slopes(given: FitRows, centre: Centre) -> tuple[SlopeMember, Array]:
     """Fit a regression on labels and normal scores, with the tempered evidence of texts as offset."""
     encoding = given.counts.encoding
-    is_number = [column.is_number for column in encoding.columns]
-    labels = np.where(is_number, -1, given.rows.codes)
+    labels = np.where(encoding.is_number, -1, given.rows.codes)
     parts = [make_constant(len(given.group)), make_one_hot(labels, encoding.starts)]
     features = join_columns([*parts, SparseRows.from_dense(given.rows.scores.astype(np.float32))])
     problem = _make_problem(given, features, to_logits(centre.text_logits))
@@ -191,16 +179,14 @@ def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array
     """Fit the Gaussian of all numbers, with the tempered evidence of labels and texts."""
     encoding = given.counts.encoding
     tables = centre.tables.copy()  # (models, classes, 1 + codes), without the codes of numbers
-    for column, start in zip(encoding.columns, encoding.starts, strict=False):
-        if column.is_number:
-            tables[:, :, 1 + start : 1 + start + column.n_codes] = 0.0
+    tables[:, :, 1 + np.flatnonzero(encoding.is_number[encoding.column_of_code])] = 0.0
     rows, model = np.arange(len(given.group)), given.model_of_row
     base = centre.text_logits[rows, model].copy()  # (rows, classes): out-of-fold logits of texts, prior and labels
     for m in range(len(given.judged)):
         at = np.flatnonzero(model == m)
         base[at] += tables[m, :, 0] + look_up_codes(tables[m, :, 1:], given.rows.codes[at], encoding.starts)
     chosen = choose_gaussian(given.rows.scores, given.group, given.weight, model, base)
-    return GaussianMember(chosen.gaussian, chosen.temperature, tables[-1]), chosen.left_out
+    return GaussianMember(chosen.gaussian, chosen.temperature), chosen.left_out
 
 
 def _make_penalty(features: int) -> Array:
@@ -338,7 +324,7 @@ def _collect_rows(
     is_sample = not np.array_equal(np.bincount(group, weight, minlength=len(learned)), learned)
     encoding = TableEncoding.of(cells, weight, model if is_sample else None)
     no_texts, features = np.zeros((len(group), len(model.classes))), model.choose_token_features()
-    rows = encode_rows(encoding, cells, True, no_texts, lambda: model.encode_tokens(features, cells))
+    rows = EncodedRows(encoding, cells, lambda: model.encode_tokens(features, cells), no_texts)
     counts = CodeCounts.of(encoding, rows.codes, group, weight, fold, (int(fold.max()) + 1, len(model.classes)))
     if is_sample:
         counts = counts.extend(model, learned)

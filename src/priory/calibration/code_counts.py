@@ -11,11 +11,13 @@ import numpy as np
 
 from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import CountedModel, TableEncoding, make_one_hot
+from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, score_column_sets
 from priory.core.typing import Array
 
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
 MAX_LOG_RATIO = 20.0
+MAX_LOG_WEIGHT = 1e6  # far above any evidence and its weight
 MAX_ROWS_TO_SMOOTH = 5000  # with more rows, bins have enough counts
 
 
@@ -99,6 +101,39 @@ class CodeCounts:
         """(classes,): the log of each class's share of the rows, from the model without these folds."""
         n = self.without(*folds)[1] + 0.5
         return np.asarray(np.log(n / n.sum()))
+
+
+@register_record("CodeEvidence", axes={"weights": "b", "log_prior": "c", "log_ratios": "cv"})
+@dataclass(frozen=True, eq=False)
+class CodeEvidence:
+    """The evidence of the class prior and of each code, from the counts of all rows, and the weights that temper it."""
+
+    weights: Array  # (1 + columns,): of the class prior and of each column
+    log_prior: Array  # (classes,): the base rate
+    log_ratios: Array  # (classes, codes): the log likelihood ratio of each code
+
+    def find_fault(self) -> str | None:
+        if self.weights.min(initial=0.0) < 0 or self.weights.max(initial=0.0) > MAX_LOG_WEIGHT:
+            return "a weight is negative or too large"
+        largest = max(np.abs(self.log_prior).max(initial=0.0), np.abs(self.log_ratios).max(initial=0.0))
+        return "a number is too large" if largest > MAX_LOG_WEIGHT else None
+
+    def find_misfit(self, encoding: TableEncoding) -> str | None:
+        """Describe why it is not the evidence of this encoding; None if it is."""
+        fits = (len(self.weights), self.log_ratios.shape[1]) == (1 + len(encoding.columns), encoding.n_codes)
+        return None if fits else "evidence is of other columns"
+
+    def temper_codes(self, encoding: TableEncoding) -> Array:
+        """(1 + codes, classes): the tempered log prior, and the tempered evidence of each code."""
+        return self._temper(encoding, self.weights[1:])
+
+    def temper_labels(self, encoding: TableEncoding) -> Array:
+        """(1 + codes, classes): the same, with zeros for the codes of numbers."""
+        return self._temper(encoding, np.where(encoding.is_number, 0.0, self.weights[1:]))
+
+    def _temper(self, encoding: TableEncoding, column_weights: Array) -> Array:
+        ratios = self.log_ratios * column_weights[encoding.column_of_code]
+        return np.concatenate([self.weights[0] * self.log_prior[None], ratios.T])
 
 
 MAX_CHOSEN = 48  # pairs, and as many triples

@@ -189,6 +189,21 @@ class TableEncoding:
         """(columns + 1,): the offset of each column's codes among all codes, and the number of all codes."""
         return np.concatenate([[0], np.cumsum([column.n_codes for column in self.columns])]).astype(np.int64)
 
+    @cached_property
+    def is_number(self) -> Array:
+        """(columns,): whether each column holds numbers."""
+        return np.array([column.is_number for column in self.columns], dtype=bool)
+
+    @property
+    def n_numbers(self) -> int:
+        """The number of columns of numbers."""
+        return int(self.is_number.sum())
+
+    @cached_property
+    def column_of_code(self) -> Array:
+        """(codes,): the index of each code's column."""
+        return np.repeat(np.arange(len(self.columns)), np.diff(self.starts))
+
     @property
     def n_codes(self) -> int:
         """The number of codes of all columns."""
