@@ -123,6 +123,10 @@ class CodeEvidence:
         fits = (len(self.weights), self.log_ratios.shape[1]) == (1 + len(encoding.columns), encoding.n_codes)
         return None if fits else "evidence is of other columns"
 
+    def temper_cells(self, encoding: TableEncoding, log_prior: Array) -> Array:
+        """(1 + codes, classes): the class prior itself, and the tempered evidence of each code, zero for a gap."""
+        return np.concatenate([log_prior[None], self.temper_codes(encoding)[1:]])
+
     def temper_codes(self, encoding: TableEncoding) -> Array:
         """(1 + codes, classes): the tempered log prior, and the tempered evidence of each code."""
         return self._temper(encoding, self.weights[1:])
