@@ -117,11 +117,9 @@ class Corrections:
         if self.evidence is None:
             return "there is no evidence that its members are centred on"
         size = len(self.evidence.log_prior), sum(map(len, self.tokens))
-        parts = (self.evidence, *([self.gaps] if self.gaps else []))
-        misfits = (
-            *(part.find_misfit(self.encoding) for part in parts),
-            *(member.find_misfit(self.encoding, *size) for member in self.members),
-        )
+        misfits = [member.find_misfit(self.encoding, *size) for member in self.members]
+        misfits += [self.evidence.find_misfit(self.encoding)]
+        misfits += [] if self.gaps is None else [self.gaps.find_misfit(self.encoding)]
         return next((fault for fault in misfits if fault), None)
 
     def fits_model(self, n_classes: int, n_parts: int, columns: Sequence[int]) -> bool:
