@@ -10,6 +10,7 @@ from math import sqrt
 import numpy as np
 
 from priory.calibration.code_counts import CodeEvidence, encode_cells
+from priory.calibration.logit_parts import LogitParts, add_columns, split_codes, split_sets
 from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
 from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding, make_one_hot
@@ -87,6 +88,23 @@ class LinearMember(Member):
             parts.append(encode_cells(rows.triple_levels, self.triples, N_TRIPLE_LEVELS))
         return join_columns(parts)
 
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        assert rows.evidence is not None
+        parts = split_codes(rows, self.weigh_codes(rows.encoding, rows.evidence))
+        start = 1 + rows.encoding.n_codes
+        for t, tokens in enumerate(rows.tokens if self.with_tokens else ()):
+            weights = pad_columns(self.weights[start : start + tokens.width])
+            parts.texts[:, :, t] = tokens.multiply(weights)[:, : self.weights.shape[1]]
+            start += tokens.width
+        for sets, levels, n_levels in (
+            (self.pairs, rows.levels, N_LEVELS),
+            (self.triples, rows.triple_levels, N_TRIPLE_LEVELS),
+        ):
+            stop = start + len(sets) * n_levels ** sets.shape[1]
+            parts = parts.add(split_sets(rows, levels, n_levels, sets, self.weights[start:stop]))
+            start = stop
+        return parts
+
     @cached_property
     def _lanes(self) -> Array:
         """The weights padded for sparse products, computed once."""
@@ -140,6 +158,10 @@ class SlopeMember(Member):
 
     def log_probabilities(self, rows: EncodedRows) -> Array:
         return log_normalise(rows.look_up(self.weights) + rows.scores @ self.slopes + rows.text_logits)
+
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        added = rows.scores[:, None, :] * self.slopes.T  # (rows, classes, numbers); normal scores have mean zero
+        return add_columns(split_codes(rows, self.weights), np.flatnonzero(rows.encoding.is_number), added)
 
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
         return self.weights

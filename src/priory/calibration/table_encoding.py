@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import erfc, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -142,9 +143,8 @@ class ColumnCodes:
     @cached_property
     def _ranks(self) -> Array:
         """(knots,): the rank of each knot among the rows."""
-        from statistics import NormalDist  # a slow import, which most predictions do not need
-
-        return RANK_STEPS * np.array([NormalDist().cdf(score) for score in self.scores.tolist()])
+        # the normal distribution function of the scores
+        return RANK_STEPS * np.array([erfc(-score / sqrt(2)) / 2 for score in self.scores.tolist()])
 
     def rank_column(self, cells: Cells, j: int) -> Array:
         """(rows,): the rank of each number of column ``j``, or the code of each label; missing is below all ranks."""
@@ -255,6 +255,12 @@ class TableEncoding:
             for j, column in enumerate(block)
         ]
         return np.stack(numbers, axis=1) if numbers else np.zeros((len(cells[0]), 0))
+
+    def sum_levels(self, shares: Array, n_levels: int) -> Array:
+        """(columns, levels): the shares of codes (codes,), summed over the codes of each coarse level."""
+        own = np.split(shares, self.starts[1:-1])
+        levels = [np.append(column.coarsen_levels(n_levels - 1), n_levels - 1) for column in self.columns]
+        return np.stack([np.bincount(level, share, n_levels) for level, share in zip(levels, own, strict=True)])
 
     def encode_levels(self, codes: Array, n_levels: int) -> Array:
         """(rows, columns): the coarse level of each code, -1 for an unknown label; the last level means missing."""

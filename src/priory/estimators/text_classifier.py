@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 import scipy
 
-from priory.calibration.corrections import EvidenceSplit
+from priory.calibration.answer_lines import TextAnswers, finish_text_lines, split_text_answers
+from priory.calibration.corrections import CalibratedModel
 from priory.core.display_table import DisplayTable
 from priory.core.optional_attributes import optional_attribute
 from priory.core.registration import register_estimator
@@ -23,6 +24,7 @@ from priory.model.ledger import (
     LedgerLine,
     Ledgers,
     TokenEvidence,
+    add_feature_lines,
     check_unit,
     find_strongest_tokens,
     make_token_lines,
@@ -388,12 +390,15 @@ class TextClassifier(CorrectedClassifier):
         check_unit(unit)
         self._token_counts()
         rows, texts = learned.rows.read([X] if isinstance(X, (str, bytes)) else X, "answer")
-        split = learned.calibrated().split_evidence(rows.read_cells(texts))
-        prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
-        named, naive = learned.correction_names, learned.model()
+        model = learned.calibrated()
+        found = split_text_answers(model, rows.read_cells(texts))
         return Ledgers(
             [
-                replace(explain_document(naive, document, split, row, prior), unit=unit, corrections=named)
+                replace(
+                    explain_document(model, learned.model(), document, found, row),
+                    unit=unit,
+                    corrections=learned.correction_names,
+                )
                 for row, document in enumerate(texts.documents)
             ]
         )
@@ -415,9 +420,9 @@ class TextClassifier(CorrectedClassifier):
 
 
 def explain_document(
-    naive: DocumentModel, document: Document, split: EvidenceSplit, row: int, prior: LedgerLine
+    calibrated: CalibratedModel, naive: DocumentModel, document: Document, found: TextAnswers, row: int
 ) -> Ledger:
-    """Make the ledger of a document, given its row in the split evidence."""
+    """Make the ledger of a document, given its row in the answers."""
     model, records = naive.text, naive.records
     words = check_words_kept(model.select_counts(records))
     # table (tokens, classes): log-likelihood of each token; constant (classes,): of a text without any
@@ -430,11 +435,15 @@ def explain_document(
         lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
     if constant.any():
         lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
-    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant)).T  # by class
-    evidence, names = split.finish_lines(split.weights[row, 1] * evidence[None], slice(row, row + 1))
-    lines += [LedgerLine(name, "", ()) for name in names]
-    # evidence is (1, classes, lines)
-    weighed = zip(lines, evidence[0].T.tolist(), strict=True)
+    weight = float(found.weights[row])
+    lines = [replace(line, log_likelihood=tuple(weight * x for x in line.log_likelihood)) for line in lines]
+    if found.features is not None:
+        lines = add_feature_lines(lines, document, model.vocabulary.tokenizer, found.features, found.feature_weights)
+    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant))
+    split = finish_text_lines(calibrated, found, row, evidence)
+    lines += [LedgerLine(name, "", ()) for name in split.sources if isinstance(name, str)]
+    weighed = zip(lines, split.lines[0].T.tolist(), strict=True)
     lines = [replace(line, log_likelihood=tuple(by_class)) for line, by_class in weighed]
     text = document if isinstance(document, str) else document.decode()
+    prior = LedgerLine(split.name, "", tuple(split.first[0].tolist()))
     return Ledger(tuple(naive.classes.tolist()), prior, tuple(lines), text)
