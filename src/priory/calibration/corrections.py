@@ -191,7 +191,7 @@ class Corrections:
     @cached_property
     def _kept_ranks(self) -> Array:
         assert self.gaps is not None
-        return self.gaps.rank_kept(self.encoding)
+        return self.encoding.rank_cells(self.gaps.list_blocks(self.encoding))
 
 
 PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time

@@ -1,26 +1,26 @@
-"""Logistic regressions as members: on codes, tokens and sets of columns; and on labels and normal scores."""
+"""Linear members: naive Bayes on codes, and regressions on codes, tokens and pairs of columns, or on numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
 import numpy as np
 
 from priory.calibration.code_counts import CodeEvidence, encode_cells
-from priory.calibration.logit_parts import LogitParts, add_columns, split_codes, split_sets
+from priory.calibration.logit_parts import LogitParts, add_columns, split_codes, split_pairs
 from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
 from priory.calibration.solvers import pad_columns
-from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding, make_one_hot
+from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core._kernel import rows as kernel
 from priory.core.logspace import log_normalise
 from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, join_columns
 from priory.core.typing import Array
 
-NO_PAIRS, NO_TRIPLES = np.zeros((0, 2), dtype=np.int64), np.zeros((0, 3), dtype=np.int64)
+NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 
 def make_constant(rows: int) -> SparseRows:
@@ -34,12 +34,36 @@ def find_largest_weight_fault(*weights: Array) -> str | None:
     return "a weight is too large" if largest > MAX_LOGIT_WEIGHT else None
 
 
-@register_record(
-    "LinearMember", dtypes={"pairs": "i8", "triples": "i8"}, axes={"weights": "vc", "pairs": "rk", "triples": "tq"}
-)
+@register_record("CodeMember")
+@dataclass(frozen=True, eq=False)
+class CodeMember(Member):
+    """Naive Bayes on codes, without weights."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ()
+
+    def find_misfit(self, encoding: TableEncoding, n_classes: int, n_tokens: int) -> str | None:
+        return None
+
+    def log_probabilities(self, rows: EncodedRows) -> Array:
+        return log_normalise(rows.untempered_logits)
+
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        assert rows.evidence is not None
+        return split_codes(rows, rows.evidence.join_ratios())
+
+    def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
+        return evidence.join_ratios()
+
+    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> None:
+        return None
+
+
+@register_record("LinearMember", dtypes={"pairs": "i8"}, axes={"weights": "vc", "pairs": "rk"})
 @dataclass(frozen=True, eq=False)
 class LinearMember(Member):
-    """A logistic regression on codes, optional tokens, and pairs and triples of columns, on tempered naive Bayes.
+    """A logistic regression on codes, optional tokens, and pairs of columns, on tempered naive Bayes.
 
     Its weights are added to the tempered evidence of the class prior, of codes and of texts.
     """
@@ -48,7 +72,6 @@ class LinearMember(Member):
     pairs: Array  # (pairs, 2): columns
     with_tokens: bool
     is_refined: bool  # False if there is nothing but the tempered naive Bayes it is centred on
-    triples: Array = field(default_factory=NO_TRIPLES.copy)  # (triples, 3): columns
 
     @property
     def reads_tokens(self) -> bool:
@@ -56,21 +79,18 @@ class LinearMember(Member):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        together = ["structure"] if len(self.pairs) + len(self.triples) else []
+        together = ["structure"] if len(self.pairs) else []
         return (*together, *(["refinement"] if self.is_refined else []))
 
     def find_fault(self) -> str | None:
         if self.pairs.shape[1:] != (2,) or self.pairs.min(initial=0) < 0:
             return "a pair is not two columns"
-        if self.triples.shape[1:] != (3,) or self.triples.min(initial=0) < 0:
-            return "a triple is not three columns"
         return find_largest_weight_fault(self.weights)
 
     def find_misfit(self, encoding: TableEncoding, n_classes: int, n_tokens: int) -> str | None:
-        if max(self.pairs.max(initial=-1), self.triples.max(initial=-1)) >= len(encoding.columns):
-            return "a pair or a triple is of a column that is not there"
-        together = len(self.pairs) * N_LEVELS**2 + len(self.triples) * N_TRIPLE_LEVELS**3
-        features = 1 + encoding.n_codes + (n_tokens if self.with_tokens else 0) + together
+        if self.pairs.max(initial=-1) >= len(encoding.columns):
+            return "a pair is of a column that is not there"
+        features = 1 + encoding.n_codes + (n_tokens if self.with_tokens else 0) + len(self.pairs) * N_LEVELS**2
         return None if self.weights.shape == (features, n_classes) else "there is not one weight for each feature"
 
     def log_probabilities(self, rows: EncodedRows) -> Array:
@@ -78,14 +98,12 @@ class LinearMember(Member):
         return log_normalise(rows.tempered_logits + added)
 
     def _make_features(self, rows: EncodedRows) -> SparseRows:
-        """(rows, features): the constant, codes of columns, tokens of texts, cells of pairs and of triples."""
+        """(rows, features): the constant, codes of columns, tokens of texts, cells of pairs."""
         parts = [make_constant(len(rows)), make_one_hot(rows.codes, rows.encoding.starts)]
         if self.with_tokens:
             parts += rows.tokens
         if len(self.pairs):
-            parts.append(encode_cells(rows.levels, self.pairs, N_LEVELS))
-        if len(self.triples):
-            parts.append(encode_cells(rows.triple_levels, self.triples, N_TRIPLE_LEVELS))
+            parts.append(encode_cells(rows.levels, self.pairs))
         return join_columns(parts)
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
@@ -96,14 +114,7 @@ class LinearMember(Member):
             weights = pad_columns(self.weights[start : start + tokens.width])
             parts.texts[:, :, t] = tokens.multiply(weights)[:, : self.weights.shape[1]]
             start += tokens.width
-        for sets, levels, n_levels in (
-            (self.pairs, rows.levels, N_LEVELS),
-            (self.triples, rows.triple_levels, N_TRIPLE_LEVELS),
-        ):
-            stop = start + len(sets) * n_levels ** sets.shape[1]
-            parts = parts.add(split_sets(rows, levels, n_levels, sets, self.weights[start:stop]))
-            start = stop
-        return parts
+        return parts.add(split_pairs(rows, self.pairs, self.weights[start:])) if len(self.pairs) else parts
 
     @cached_property
     def _lanes(self) -> Array:
@@ -116,14 +127,12 @@ class LinearMember(Member):
     def open_row(
         self, encoding: TableEncoding, token_widths: Sequence[int]
     ) -> Callable[[SingleRow, Array], None] | None:
-        if not (self.with_tokens or len(self.pairs) + len(self.triples)):
+        if not (self.with_tokens or len(self.pairs)):
             return None
-        weights = np.ascontiguousarray(self.weights, dtype=float)
-        pairs, triples = (np.ascontiguousarray(sets) for sets in (self.pairs, self.triples))
-        # the weights of codes, of the tokens of each text, of the cells of pairs, and of triples follow each other
+        weights, pairs = np.ascontiguousarray(self.weights, dtype=float), np.ascontiguousarray(self.pairs)
+        # the weights of codes, of the tokens of each text, and of the cells of pairs follow each other
         start = 1 + encoding.n_codes
         starts = [start, *(start + np.cumsum(token_widths if self.with_tokens else [])).tolist()]
-        triple_start = starts[-1] + len(pairs) * N_LEVELS**2
 
         def add_logits(row: SingleRow, logits: Array) -> None:
             for text_start, chosen in zip(starts[:-1], row.tokens, strict=False):
@@ -131,8 +140,6 @@ class LinearMember(Member):
                 kernel.add_weights(weights, chosen, text_start, 1 / sqrt(max(len(chosen), 1)), logits)
             if len(pairs):
                 kernel.add_cells(weights, row.levels, pairs, N_LEVELS, starts[-1], logits)
-            if len(triples):
-                kernel.add_cells(weights, row.triple_levels, triples, N_TRIPLE_LEVELS, triple_start, logits)
 
         return add_logits
 
@@ -140,10 +147,11 @@ class LinearMember(Member):
 @register_record("SlopeMember", axes={"weights": "vc", "slopes": "dc"})
 @dataclass(frozen=True, eq=False)
 class SlopeMember(Member):
-    """A logistic regression on labels and on the normal scores of numbers, centred on zero."""
+    """A logistic regression on labels and on numbers, as normal scores or standardised, centred on zero."""
 
     weights: Array  # (1 + codes, classes): the intercept, and the weight of each label
     slopes: Array  # (numbers, classes)
+    of_scores: bool  # whether numbers are normal scores; else they are standardised
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -157,10 +165,13 @@ class SlopeMember(Member):
         return None if fits else "slopes are of other columns"
 
     def log_probabilities(self, rows: EncodedRows) -> Array:
-        return log_normalise(rows.look_up(self.weights) + rows.scores @ self.slopes + rows.text_logits)
+        return log_normalise(rows.look_up(self.weights) + self._take_numbers(rows) @ self.slopes + rows.text_logits)
+
+    def _take_numbers(self, rows: EncodedRows | SingleRow) -> Array:
+        return rows.scores if self.of_scores else rows.standardised
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
-        added = rows.scores[:, None, :] * self.slopes.T  # (rows, classes, numbers); normal scores have mean zero
+        added = self._take_numbers(rows)[:, None, :] * self.slopes.T  # (rows, classes, numbers); their mean is zero
         return add_columns(split_codes(rows, self.weights), np.flatnonzero(rows.encoding.is_number), added)
 
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
@@ -168,6 +179,6 @@ class SlopeMember(Member):
 
     def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[SingleRow, Array], None]:
         def add_logits(row: SingleRow, logits: Array) -> None:
-            logits += row.scores @ self.slopes
+            logits += self._take_numbers(row) @ self.slopes
 
         return add_logits

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from priory.calibration.members import EncodedRows
+from priory.calibration.table_encoding import N_LEVELS
 from priory.core.typing import Array
 
 
@@ -57,34 +58,24 @@ def look_up_cells(rows: EncodedRows, weights: Array) -> Array:
     return np.asarray(cells.transpose(0, 2, 1))
 
 
-def split_sets(rows: EncodedRows, levels: Array, n_levels: int, sets: Array, weights: Array) -> LogitParts:
-    """Split the weights (sets x cells, classes) of the cells that the levels (rows, columns) fall into."""
+def split_pairs(rows: EncodedRows, pairs: Array, weights: Array) -> LogitParts:
+    """Split the weights (pairs x cells, classes) of the cells that rows fall into."""
     assert rows.evidence is not None
     parts = split_codes(rows, np.zeros((1 + rows.encoding.n_codes, weights.shape[1])))
-    shares = rows.encoding.sum_levels(rows.evidence.shares, n_levels)  # (columns, levels)
-    base = parts.base.copy()
-    shape = (n_levels,) * sets.shape[1]
-    for columns, table in zip(sets.tolist(), weights.reshape(len(sets), *shape, weights.shape[1]), strict=True):
-        mean = average_table(table, shares[columns])
-        own = levels[:, columns]
-        known = np.asarray(own >= 0).all(axis=1)[:, None]  # the cell of an unknown label has no weight
-        left = np.where(known, table[tuple(own.T)], 0.0) - mean
-        for axis, column in enumerate(columns):
-            effect = average_table(table, shares[columns], axis) - mean  # (levels, classes)
-            alone = np.where(known, effect[own[:, axis]], 0.0)
-            parts.columns[:, :, column] += alone
-            left -= alone
-        base += mean
-        parts.sets[tuple(columns)] = left
-    return parts._replace(base=base)
-
-
-def average_table(table: Array, shares: Array, kept_axis: int | None = None) -> Array:
-    """The mean of a table (levels, ..., classes) by the shares of levels (axes, levels), along all axes but one."""
-    for axis in reversed(range(len(shares))):
-        if axis != kept_axis:
-            table = np.tensordot(shares[axis], table, axes=(0, axis))
-    return table
+    tables = weights.reshape(len(pairs), N_LEVELS, N_LEVELS, -1)
+    shares = rows.encoding.sum_levels(rows.evidence.shares)[pairs]  # (pairs, 2, levels)
+    # (pairs, levels, classes): the effect of either column, averaged over the other; and the mean (pairs, classes)
+    first, second = np.einsum("pabc,pb->pac", tables, shares[:, 1]), np.einsum("pabc,pa->pbc", tables, shares[:, 0])
+    mean = np.einsum("pac,pa->pc", first, shares[:, 0])
+    levels, every = rows.levels[:, pairs], np.arange(len(pairs))  # (rows, pairs, 2)
+    known = np.all(levels >= 0, axis=2, keepdims=True)  # the cell of an unknown label has no weight
+    effects = [np.where(known, own[every, levels[:, :, k]] - mean, 0.0) for k, own in enumerate((first, second))]
+    left = np.where(known, tables[every, levels[:, :, 0], levels[:, :, 1]], 0.0) - mean - effects[0] - effects[1]
+    for p, pair in enumerate(pairs.tolist()):
+        for column, effect in zip(pair, effects, strict=True):
+            parts.columns[:, :, column] += effect[:, p]
+    sets = {tuple(pair): left[:, p] for p, pair in enumerate(pairs.tolist())}
+    return parts._replace(base=parts.base + mean.sum(axis=0), sets=sets)
 
 
 def add_columns(parts: LogitParts, places: Array, added: Array) -> LogitParts:

@@ -18,8 +18,7 @@ import numpy as np
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import (
-    N_LEVELS,
-    N_TRIPLE_LEVELS,
+    MISSING_LEVEL,
     VALUE_BITS,
     ColumnCodes,
     TableEncoding,
@@ -71,17 +70,22 @@ class EncodedRows:
     @cached_property
     def levels(self) -> Array:
         """(rows, columns): coarse codes, for pairs."""
-        return self.encoding.encode_levels(self.codes, N_LEVELS)
-
-    @cached_property
-    def triple_levels(self) -> Array:
-        """(rows, columns): coarser codes, for triples."""
-        return self.encoding.encode_levels(self.codes, N_TRIPLE_LEVELS)
+        return self.encoding.encode_levels(self.codes)
 
     @cached_property
     def scores(self) -> Array:
         """(rows, columns of numbers): normal scores."""
         return self.encoding.normal_scores(self.cells)
+
+    @cached_property
+    def standardised(self) -> Array:
+        """(rows, columns of numbers): numbers less their mean, in standard deviations."""
+        return self.encoding.standardise(self.values)
+
+    @cached_property
+    def values(self) -> Array:
+        """(rows, columns of numbers): the numbers themselves."""
+        return self.encoding.take_numbers(self.cells)
 
     @cached_property
     def tokens(self) -> list[SparseRows]:
@@ -95,8 +99,14 @@ class EncodedRows:
         return self.look_up(self.evidence.temper_codes(self.encoding)) + self.text_logits
 
     @cached_property
+    def untempered_logits(self) -> Array:
+        """(rows, classes): the same with all weights of columns one."""
+        assert self.evidence is not None
+        return self.look_up(self.evidence.join_ratios()) + self.text_logits
+
+    @cached_property
     def label_logits(self) -> Array:
-        """(rows, classes): the same without the codes of numbers."""
+        """(rows, classes): tempered naive Bayes without the codes of numbers."""
         assert self.evidence is not None
         return self.look_up(self.evidence.temper_labels(self.encoding)) + self.text_logits
 
@@ -119,10 +129,8 @@ class RowCodes:
         self.edges = codes.edges_or_labels.tolist() if codes.is_number else []
         self.code_of_label = {} if codes.is_number else {v: k for k, v in enumerate(codes.edges_or_labels.tolist())}
         self.is_number = codes.is_number
-        self.levels, self.triple_levels = (
-            [*codes.coarsen_levels(n - 1).tolist(), n - 1, -1]  # of codes, of a missing cell, and of code -1
-            for n in (N_LEVELS, N_TRIPLE_LEVELS)
-        )
+        self.levels = [*codes.levels.tolist(), MISSING_LEVEL, -1]  # of codes, of a missing cell, and of code -1
+        self.standardise = codes.standardise
         self.knots, self.scores = codes.knots.tolist(), codes.scores.tolist()
 
     def encode(self, cell: Any) -> int:
@@ -159,16 +167,18 @@ class SingleRow:
         return np.array(levels, dtype=np.int64)
 
     @cached_property
-    def triple_levels(self) -> Array:
-        """(columns,): coarser codes, for triples."""
-        levels = [column.triple_levels[code] for column, code in zip(self.columns, self.codes, strict=True)]
-        return np.array(levels, dtype=np.int64)
-
-    @cached_property
     def scores(self) -> Array:
         """(numbers,): normal scores."""
-        numbers = ((column, cell) for column, cell in zip(self.columns, self.cells, strict=True) if column.is_number)
-        return np.array([column.normal_score(cell) for column, cell in numbers])
+        return np.array([column.normal_score(cell) for column, cell in self._list_numbers()])
+
+    @cached_property
+    def standardised(self) -> Array:
+        """(numbers,): numbers less their mean, in standard deviations."""
+        return np.array([column.standardise(cell) for column, cell in self._list_numbers()])
+
+    def _list_numbers(self) -> list[tuple[RowCodes, float]]:
+        pairs = zip(self.columns, self.cells, strict=True)
+        return [(column, cell) for column, cell in pairs if column.is_number]
 
 
 class Member(ABC):
