@@ -33,7 +33,6 @@ from priory.model.model_statistics import ModelStatistics
 from priory.text.token_features import TokenFeatures
 
 ROUNDING = 1e-9  # nats; less is a rounding error
-LIMIT_NAME = "limit of"  # the beginning of its line's name in a ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +68,7 @@ class Succession:
     @property
     def name(self) -> str:
         """The name of its line in a ledger."""
-        return f"{LIMIT_NAME} {self.n_rows:,.6g} row{'' if self.n_rows == 1 else 's'}"
+        return f"limit of {self.n_rows:,.6g} row{'' if self.n_rows == 1 else 's'}"
 
     def limit_lines(self, lines: Array, log_prior: Array, answers: Array) -> Array:
         """(rows, classes, lines + 1): the lines of ledgers, bounded like the answers, and their remainder.

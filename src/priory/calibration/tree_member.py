@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -108,19 +108,17 @@ class TreeMember(Member):
 
     @cached_property
     def _shapley_values(self) -> Array:
-        """(trees, leaves, depth, logits): what each test adds to a leaf, averaged over the orders of the tests.
+        """(trees, leaves, depth, logits): what each column adds to a leaf, averaged over the orders of the columns.
 
-        The value of a set of tests is the mean of the leaves that they agree with, weighted by the rows learned there.
+        It is at the first test of the column, and zero at its others. The value of a set of columns is the mean of the
+        leaves that agree with their tests, weighted by the rows learned there.
         """
         depth = self.tests.shape[1]
-        values = np.zeros((*self.leaves.shape[:2], depth, self.leaves.shape[2]))
-        for size in range(depth):
-            share = 1 / (depth * comb(depth - 1, size))
-            for before in combinations(range(depth), size):
-                mean = self._average_leaves(before)
-                for k in set(range(depth)).difference(before):
-                    values[:, :, k] += share * (self._average_leaves((*before, k)) - mean)
-        return values
+        masks = range(1 << depth)
+        means = np.stack([self._average_leaves([k for k in range(depth) if mask >> k & 1]) for mask in masks], axis=1)
+        first = [[column.index(j) for j in column] for column in self.tests[..., 0].tolist()]
+        weights = np.stack([weigh_sets_of_tests(tuple(places)) for places in first])  # (trees, depth, masks)
+        return np.einsum("tkm,tmvl->tvkl", weights, means)
 
     def _average_leaves(self, known: Sequence[int]) -> Array:
         """(trees, leaves, logits): the mean of the leaves with the same outcome of some tests, by their cover."""
@@ -165,6 +163,26 @@ class TreeMember(Member):
             out[-logits.shape[1] :] += logits[0]
 
         return add_logits
+
+
+@lru_cache
+def weigh_sets_of_tests(first: tuple[int, ...]) -> Array:
+    """(depth, 2^depth): the weights of sets of tests, of which bit k is test k, in the Shapley values of columns.
+
+    ``first`` is the first test of the same column. The values of a column are at its first test.
+    """
+    columns = sorted(set(first))
+    bits = {j: sum(1 << k for k, column in enumerate(first) if column == j) for j in columns}
+    weights = np.zeros((len(first), 1 << len(first)))
+    for j in columns:
+        others = [i for i in columns if i != j]
+        for size in range(len(columns)):
+            share = 1 / (len(columns) * comb(len(columns) - 1, size))
+            for before in combinations(others, size):
+                known = sum(bits[i] for i in before)
+                weights[j, known | bits[j]] += share
+                weights[j, known] -= share
+    return weights
 
 
 def find_cuts(values: Array, weight: Array) -> Array:

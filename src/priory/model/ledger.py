@@ -91,8 +91,9 @@ class Ledger:
     """The explanation of one row: log probabilities of each class in ``prior`` and ``lines``, which sum to ``total``.
 
     The *weight of evidence* of a line is its contribution to the log odds of the most probable class against the
-    second. If the model is tempered (each part has a weight, fitted to held-out rows), the prior is the class prior
-    times its weight, and its name is "prior (tempered)".
+    second. Of a corrected table, lines are compared to the average row, which is the name of the first entry. If the
+    model is tempered (each part has a weight, fitted to held-out rows), the prior is the class prior times its weight,
+    and its name is "prior (tempered)".
     """
 
     classes: tuple[Label, ...]
