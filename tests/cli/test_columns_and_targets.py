@@ -15,8 +15,7 @@ import pytest
 
 import priory
 from priory.sources import ReadOptions, open_files
-from priory.sources.column_inference import infer_columns
-from priory.sources.column_types import ColumnOptions
+from priory.sources.column_types import ColumnOptions, infer_columns
 from shell import GOOD, write
 
 

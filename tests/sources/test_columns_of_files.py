@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from priory.errors import DataError
 from priory.sources import ReadOptions, open_files
-from priory.sources.column_inference import infer_columns
-from priory.sources.column_types import ColumnOptions, LabelReader
+from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
 from priory.sources.writers import escape_formulas, unescape_formula
 
 

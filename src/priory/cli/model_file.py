@@ -1,13 +1,87 @@
-"""``priory inspect`` and ``sign``: what a model file contains and would reveal, and a signature for it."""
+"""Commands on model files: ``learn``, ``forget`` and ``merge``, ``inspect`` (contents) and ``sign``."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 
 import priory
 from priory import workflows
-from priory.cli.options import FILE_PATH_TYPE, get_required_key, json_option, model_argument, sectioned_command
-from priory.cli.terminal import print_json, print_lines
+from priory.cli.options import (
+    FILE_PATH_TYPE,
+    check_output_path,
+    column_options,
+    force_option,
+    get_required_key,
+    json_option,
+    model_argument,
+    open_task,
+    reading_options,
+    refresh_option,
+    sectioned_command,
+    update_options,
+)
+from priory.cli.terminal import print_json, print_lines, print_update
+
+
+@sectioned_command(
+    "learn", short_help="Learn more rows into a model.", epilog="Example: priory learn mail.priory today.csv"
+)
+@update_options
+def learn_command(
+    model: str, paths: tuple[str, ...], refresh_from: tuple[str, ...], wait: float | None, json_: bool, **given: Any
+) -> None:
+    """Learn the rows of FILEs in addition to what MODEL has learned: all of them, or none if there is an error.
+
+    If MODEL does not exist, it is created as priory train --plain --target COLUMN would. Several processes may learn
+    into one MODEL at the same time: each waits for its turn, and nothing is lost.
+    """
+    with open_task(paths, given) as task:
+        result = workflows.learn(model, task, refresh_from=refresh_from, wait=wait)
+    print_update("learned", model, result, json_)
+
+
+@sectioned_command(
+    "forget", short_help="Unlearn rows, exactly.", epilog="Example: priory forget mail.priory withdrawn.csv"
+)
+@update_options
+def forget_command(
+    model: str, paths: tuple[str, ...], refresh_from: tuple[str, ...], wait: float | None, json_: bool, **given: Any
+) -> None:
+    """Unlearn the rows of FILEs: MODEL becomes exactly what it would be if it had never learned them.
+
+    All rows are forgotten, or none if one of them was never learned.
+    """
+    with open_task(paths, given) as task:
+        result = workflows.forget(model, task, refresh_from=refresh_from, wait=wait)
+    print_update("forgotten", model, result, json_)
+
+
+@sectioned_command(
+    "merge",
+    short_help="Combine models into one.",
+    epilog="Example: priory merge monday.priory tuesday.priory -o both.priory",
+)
+@click.argument("models", nargs=-1, required=True, type=FILE_PATH_TYPE, metavar="MODEL...")
+@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="MODEL", help="The merged model.")
+@refresh_option
+@force_option
+@json_option
+@column_options
+@reading_options
+def merge_command(
+    models: tuple[str, ...], out: str, refresh_from: tuple[str, ...], force: bool, json_: bool, **given: Any
+) -> None:
+    """Combine MODELs into one model, exactly as if it had learned the rows of all of them."""
+    out_path = check_output_path(out, models, force)
+    if out_path is None or len(models) < 2:
+        raise click.UsageError("give two models or more, and a file for the merged model with -o")
+    with open_task(refresh_from, given) as task:
+        merged = workflows.merge(models, refresh_from=task)
+        priory.save(merged, out_path)
+    total = float(merged.class_count_.sum())
+    print_json({"model": out_path, "rows": total}) if json_ else click.echo(f"wrote {out_path}: {total:,.0f} rows")
 
 
 @sectioned_command(

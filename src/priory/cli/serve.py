@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
-    from priory.service.application import ServiceSettings
+    from priory.service.server import ServiceSettings
 
 DEFAULT_PORT = 8000
 
@@ -84,8 +84,8 @@ def serve_command(
 def _read_settings(
     folder: Path, token_file: str | None, hosts: tuple[str, ...], public_url: str | None, max_body: int
 ) -> ServiceSettings:
-    from priory.service.application import ServiceSettings
     from priory.service.limits import Limits
+    from priory.service.server import ServiceSettings
     from priory.service.tokens import TokenList
 
     if public_url is not None and not re.match(r"https?://[^/]", public_url):
@@ -95,9 +95,16 @@ def _read_settings(
 
 
 def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:
-    from priory.service.application import Service, make_application
     from priory.service.pages.page_routes import make_page_routes
-    from priory.service.server import Address, check_address, create_demo_models, open_sockets, run_server
+    from priory.service.server import (
+        Address,
+        Service,
+        check_address,
+        create_demo_models,
+        make_application,
+        open_sockets,
+        run_server,
+    )
 
     address = Address(host, port, None if socket_path is None else Path(socket_path))
     check_address(address, settings.tokens.is_required)

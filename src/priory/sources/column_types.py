@@ -1,7 +1,9 @@
-"""Types of columns: as far as the user declares them, and as a model reads them; the target as labels."""
+"""Types of columns: declared, or inferred from the first rows, and as a model reads them; the target as labels."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError
@@ -16,11 +19,19 @@ from priory.families.base import families_by_name
 from priory.sources import cell_parsing as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
-from priory.sources.cell_parsing import RowChunk, add_date_parts
+from priory.sources.cell_parsing import RowChunk, add_date_parts, choose_date_parts, find_declared_zone
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
-from priory.tables.dates import Zones, find_source_column, split_part_name
+from priory.tables.dates import (
+    KIND_BY_DATE_PART,
+    Zones,
+    find_source_column,
+    name_date_part,
+    parse_dates,
+    split_part_name,
+)
 from priory.tables.table import Column, Table
+from priory.text.tokenizer import estimate_word_count
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily
@@ -320,3 +331,138 @@ class TargetReader:
             self.n_unlabelled += int(is_missing.sum())
             values, chunk = values[~is_missing], chunk.keep_rows(~is_missing)
         return values, chunk
+
+
+MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
+NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
+MIN_WORDS_PER_TEXT = 3  # on average, in a column of texts
+MIN_SHARE_OF_KIND = 0.9  # of the cells of the first block: with fewer exceptions a column holds numbers, or dates
+
+
+@dataclass(frozen=True)
+class InferredColumns:
+    """The columns of a model, and those that are left out: empty ones, and identifiers with the reason.
+
+    ``dates`` has the parts that are learned of each column of dates.
+    """
+
+    columns: ModelColumns
+    empty: list[str] = field(default_factory=list)
+    identifiers: dict[str, str] = field(default_factory=dict)
+    dates: dict[str, list[str]] = field(default_factory=dict)
+
+
+def infer_columns(
+    chunk: RowChunk, names: tuple[str, ...], column_options: ColumnOptions, for_audit: bool = False
+) -> InferredColumns:
+    """Infer the columns from the first chunk.
+
+    A column holds numbers if all cells are numbers or missing. If nearly all are (`MIN_SHARE_OF_KIND`), the first other
+    cell is an error, unless it is coerced. A column of dates is split into the parts that differ between rows. An audit
+    treats dates as labels, and keeps identifiers.
+    """
+    kinds: dict[str, str] = {}
+    empty: list[str] = []
+    dates: dict[str, list[str]] = {}
+    zones: dict[str, str] = {}
+    for name in names:
+        column = cells.mask_missing_cells(chunk.batch.column(name), column_options.missing)
+        if name in column_options.types:
+            kinds[name] = look_up_kind(column_options.types[name])
+        elif column.null_count == len(column):
+            empty.append(name)
+        else:
+            kinds[name] = _infer_kind(chunk, name, column, column_options.coerce, for_audit)
+        if kinds.get(name) == "date":
+            del kinds[name]
+            dates[name] = choose_date_parts(column)
+            zones[name] = find_declared_zone(chunk, name) or ""
+            kinds |= {name_date_part(name, part): KIND_BY_DATE_PART[part] for part in dates[name]}
+    if not kinds:
+        raise DataError(f"{format_path(chunk.file.path)}: every cell is empty; there is nothing to learn from")
+    identifiers = (
+        {} if for_audit or column_options.keep_identifiers else _find_identifiers(chunk, kinds, column_options)
+    )
+    if len(identifiers) == len(kinds):
+        identifiers = {}  # without them nothing would be left to learn
+    kept = {name: kind for name, kind in kinds.items() if name not in identifiers}
+    columns = ModelColumns(kept, column_options.missing, column_options.types, column_options.coerce, zones=zones)
+    return InferredColumns(columns, empty, identifiers, dates)
+
+
+def _find_identifiers(chunk: RowChunk, kinds: dict[str, str], column_options: ColumnOptions) -> dict[str, str]:
+    """The columns that identify rows instead of describing them, judged by the first rows, with the reasons."""
+    suspects = {
+        name: kind
+        for name, kind in kinds.items()
+        if kind != "text"
+        and name in chunk.batch.schema.names
+        and name not in column_options.types
+        and _is_nearly_unique(chunk.batch.column(name))
+    }
+    if not suspects:
+        return {}
+    from priory.leakage.audit_tables import AuditColumn
+    from priory.leakage.finders.identifiers import explain_identifier
+
+    columns = ModelColumns(suspects, column_options.missing, coerce=True).read_columns(chunk)
+    reasons = {
+        name: explain_identifier(AuditColumn(name, column.numbers, column.labels), chunk.batch.num_rows)
+        for name, column in columns.items()
+    }
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def _is_nearly_unique(column: pa.Array) -> bool:
+    n_valid = len(column) - column.null_count
+    return len(pc.unique(column.drop_null())) >= MIN_SHARE_OF_KIND * n_valid
+
+
+def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, coerce: bool, for_audit: bool) -> str:
+    if not cells.is_text_column(column):
+        return "number"
+    numeric = cells.looks_numeric(column)
+    n_valid = int(pc.sum(column.is_valid()).as_py())
+    n_numeric = int(pc.sum(numeric).as_py() or 0)
+    if n_numeric == n_valid:
+        return "number"
+    if n_numeric >= MIN_SHARE_OF_KIND * n_valid or (2 * n_numeric > n_valid and _are_near_numbers(column, numeric)):
+        if not coerce:
+            named = chunk._replace(batch=pa.RecordBatch.from_arrays([column], names=[name]))
+            cells.read_number_column(named, name, frozenset())  # raises, naming the cell
+        return "number"
+    if not for_audit and _holds_dates(chunk, name, column, n_valid):
+        return "date"
+    return "text" if _is_prose(column, n_valid) else "label"
+
+
+def _are_near_numbers(column: pa.Array, is_numeric: pa.BooleanArray) -> bool:
+    """Whether all other cells are markers of missing cells, or numbers in another notation."""
+    odd = pc.unique(column.filter(pc.invert(is_numeric.fill_null(True)))).to_pylist()
+    return all(cell.strip() in MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd)
+
+
+def _holds_dates(chunk: RowChunk, name: str, column: pa.Array, n_valid: int) -> bool:
+    """Whether nearly all cells are dates; an ambiguous date is an error."""
+    is_date = cells.looks_like_date(column).fill_null(False)
+    if int(pc.sum(is_date).as_py() or 0) < MIN_SHARE_OF_KIND * n_valid:
+        return False
+    ambiguous = np.asarray(is_date) & np.isnan(parse_dates(column)[0])
+    if ambiguous.any():
+        row = int(ambiguous.argmax())
+        quoted = shlex.quote(name)
+        raise chunk.make_cell_error(
+            row,
+            name,
+            f"{cells.shorten_cell(column[row].as_py())} is a date that could be read in two ways",
+            f"write it as 2024-05-31, or use --ignore {quoted} or --type {quoted}=label",
+        )
+    return True
+
+
+def _is_prose(column: pa.Array, n_valid: int) -> bool:
+    """Whether the cells are texts: most differ, and they have three words or more on average."""
+    values = pc.unique(column.drop_null())
+    if 2 * len(values) <= n_valid:
+        return False
+    return sum(map(estimate_word_count, values.to_pylist())) >= MIN_WORDS_PER_TEXT * len(values)

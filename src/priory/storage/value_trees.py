@@ -17,8 +17,7 @@ from priory.core.registration import EstimatorRegistration, Registration
 from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import KindError, ModelFileError
-from priory.storage.container import MAX_AXIS_LENGTH, ArraySections, FileContents
-from priory.storage.manifest import ARRAY_DTYPES, Json, is_storable_dtype
+from priory.storage.container import ARRAY_DTYPES, MAX_AXIS_LENGTH, ArraySections, FileContents, Json, is_storable_dtype
 from priory.storage.validation import (
     Estimator,
     build_model,

@@ -13,8 +13,7 @@ import priory
 from priory.errors import DataError
 from priory.sources import FileRows
 from priory.sources.byte_streams import peek_first
-from priory.sources.column_inference import infer_columns
-from priory.sources.column_types import ColumnOptions, LabelReader
+from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
 from priory.workflows.model_files import (
     FileOptions,
     FileTask,

@@ -15,12 +15,13 @@ from priory.core.similar_names import describe_similar_labels
 from priory.errors import DataError
 from priory.sources import FileReader, FileRows, RowChunk
 from priory.sources.byte_streams import format_path, peek_first, read_ahead
-from priory.sources.column_inference import InferredColumns, infer_columns
 from priory.sources.column_types import (
     MAX_NUMERIC_LABELS,
+    InferredColumns,
     ModelColumns,
     TargetReader,
     find_binary_columns,
+    infer_columns,
     looks_continuous,
 )
 from priory.sources.mail import MAIL_FLAG_MESSAGES

@@ -21,11 +21,16 @@ from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
 from priory.service.handlers import describe_model
 from priory.service.journal import Event
 from priory.service.labelled_rows import convert_to_input, decode_row_batch
+from priory.service.messages import MODEL_NAME_PATTERN
 from priory.service.model_store import ModelStore, ServedModel
-from priory.service.pages.label_queue import LATEST_EVENT, read_latest_rows
 from priory.service.pages.page_call import MAX_JUDGEMENTS, PageCall, render_figure
-from priory.service.pages.training_job import UPLOAD_SUFFIXES, TrainingJob, run_training_job
-from priory.service.request_reading import MODEL_NAME_PATTERN
+from priory.service.pages.page_state import (
+    LATEST_EVENT,
+    UPLOAD_SUFFIXES,
+    TrainingJob,
+    read_latest_rows,
+    run_training_job,
+)
 from priory.workflows.model_files import format_count
 from priory.workflows.training import describe_families
 

@@ -28,7 +28,7 @@ from priory.service.pages.page_call import (
 from priory.service.tokens import LOCAL_USER, Identity, Scope
 
 if TYPE_CHECKING:
-    from priory.service.application import Service
+    from priory.service.server import Service
 
 PageHandler = Callable[[PageCall], Awaitable[Response]]
 TOKEN_COOKIE = "priory_token"

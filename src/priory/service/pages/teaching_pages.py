@@ -14,10 +14,15 @@ from priory.service.changes import ForgetRequest, LearnRequest, UndoRequest
 from priory.service.handlers import describe_model
 from priory.service.labelled_rows import Row, RowBatch, RowLabel, convert_to_input
 from priory.service.model_store import ServedModel
-from priory.service.pages.label_queue import find_learned_rows, join_learned_rows, search_learned_rows
 from priory.service.pages.model_pages import format_row
 from priory.service.pages.page_call import PageCall, list_classes
-from priory.service.pages.training_job import UPLOAD_SUFFIXES, read_unlabelled_rows
+from priory.service.pages.page_state import (
+    UPLOAD_SUFFIXES,
+    find_learned_rows,
+    join_learned_rows,
+    read_unlabelled_rows,
+    search_learned_rows,
+)
 from priory.workflows.model_files import format_count
 
 MAX_LINES_SHOWN = 25
