@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import bayes, course, families, naive_bayes, plots, storage, workflows
+    from priory import bayes, families, naive_bayes, plots, storage, workflows
     from priory.bayes.continuum import Continuum
+    from priory.bayes.course import inbox
     from priory.bayes.finite import Hypotheses
-    from priory.course import inbox
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.dependence import measure_dependence
@@ -50,7 +50,6 @@ __all__ = [
     "audit",
     "bayes",
     "bayes_rate",
-    "course",
     "decide",
     "families",
     "inbox",
@@ -87,7 +86,7 @@ _HOME = {
     "audit": "leakage",
     "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
-    "inbox": "course",
+    "inbox": "bayes.course",
     "load": "storage",
     "measure_dependence": "estimators.dependence",
     "report": "export.html_report",

@@ -216,7 +216,7 @@ def _parse_class_weight(text: str) -> str | dict[str, float]:
 def _parse_class_prior(text: str) -> str | dict[str, float]:
     if text == "uniform" or "=" in text:
         return text if text == "uniform" else _parse_class_numbers(text)
-    from priory.workflows.class_files import read_class_prior
+    from priory.workflows.model_files import read_class_prior
 
     return read_class_prior(text)
 

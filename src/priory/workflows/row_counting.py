@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import priory
 from priory.errors import DataError
 from priory.learning.counting import add_parts
+from priory.model.model_statistics import ClassWeight
 from priory.model.row_sample import choose_text_memory
 from priory.model.schema import TextbookFamilies
 from priory.sources import FileRows, RowChunk
@@ -34,7 +35,9 @@ from priory.sources.column_types import (
 from priory.sources.discovery import format_names
 from priory.text.document_models import BAG_MODELS
 from priory.text.tokenizer import Tokenizer
+from priory.workflows.model_files import DeclaredPrior
 from priory.workflows.out_of_core import (
+    DEFAULT_SAMPLE_ROWS,
     DrawnRows,
     LabelledBatch,
     TextWorker,
@@ -43,12 +46,65 @@ from priory.workflows.out_of_core import (
     learn_batches,
     learn_statistics,
 )
-from priory.workflows.training_results import TrainingOptions
 
 if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import FileModel, TableOrTextClassifier
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a model is learned.
+
+    Parameters
+    ----------
+    plain : bool
+        Learn the statistics only: no corrections, no scores, no audit.
+    audit : bool
+        Look for leakage in the sample.
+    refine : bool, optional
+        Correct naive Bayes with a logistic regression. By default where that helps.
+    average : bool
+        Average over all sets of columns or words, so that each counts as much as it matters.
+    alpha : float, optional
+        Virtual examples of each value or word. By default 1 for texts, and for tables the choice of each family.
+    text_model : "binary", "multinomial", "bernoulli", "poisson" or "complement", optional
+        How words count, where the only column is a text; "binary" by default.
+    ngrams : int
+        The longest run of words that counts as one token, where the only column is a text.
+    max_tokens : int, optional
+        The number of different words to keep while learning, where the only column is a text.
+    memory : int, optional
+        The number of rows that the model keeps a fair sample of, to derive its corrections from; by default 5,000, and
+        20,000 texts. With 0 it keeps none.
+    textbook : bool
+        Naive Bayes as in the textbook: no families chosen by the data, and no corrections.
+    m : float or "laplace"
+        With ``textbook``: the virtual examples of each column; "laplace" is one for each value.
+    sample_rows : int
+        The number of rows, drawn uniformly from all, that the model is scored and audited with.
+    class_prior : "uniform", or dict of class to probability, optional
+        How probable the classes are where the model will be used; by default as in the rows that it learns.
+    class_weight : "balanced", or dict of class to weight, optional
+        How much the rows of a class count: the weight multiplies the prior. With "balanced" all classes are equally
+        probable.
+    """
+
+    plain: bool = False
+    audit: bool = True
+    refine: bool | None = None
+    average: bool = False
+    alpha: float | None = None
+    text_model: str | None = None
+    ngrams: int = 1
+    max_tokens: int | None = None
+    memory: int | None = None
+    sample_rows: int = DEFAULT_SAMPLE_ROWS
+    textbook: bool = False
+    m: float | Literal["laplace"] = 0.0
+    class_prior: DeclaredPrior | None = None
+    class_weight: ClassWeight | None = None
 
 
 @dataclass(frozen=True)
