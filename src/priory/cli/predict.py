@@ -7,34 +7,21 @@ from typing import Any
 import click
 
 from priory import workflows
+from priory.cli import options
 from priory.cli.decision_options import cost_options, pop_costs, threshold_option
-from priory.cli.options import (
-    FILE_PATH_TYPE,
-    SectionedOption,
-    check_exclusive,
-    check_output_path,
-    files_argument,
-    force_option,
-    get_required_key,
-    json_option,
-    model_argument,
-    open_task,
-    reading_options,
-    sectioned_command,
-)
 from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines
 from priory.model.ledger_output import EVIDENCE_UNITS
 
 
-@sectioned_command(
+@options.sectioned_command(
     "predict", short_help="Predict the labels of rows.", epilog="Example: priory predict mail.priory new.csv -o out.csv"
 )
-@model_argument
-@files_argument
+@options.model_argument
+@options.files_argument
 @click.option(
     "-o",
     "--out",
-    type=FILE_PATH_TYPE,
+    type=options.FILE_PATH_TYPE,
     metavar="FILE",
     help="The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
 )
@@ -42,17 +29,17 @@ from priory.model.ledger_output import EVIDENCE_UNITS
 @click.option("--proba", is_flag=True, help="Add the probability of every class, as probability_CLASS.")
 @click.option(
     "--top",
-    cls=SectionedOption,
+    cls=options.SectionedOption,
     type=click.IntRange(1),
     default=1,
     metavar="K",
     help="Give the K most probable classes: label_2, probability_2 and so on.",
 )
-@force_option
-@json_option
+@options.force_option
+@options.json_option
 @threshold_option
 @cost_options
-@reading_options
+@options.reading_options
 def predict_command(
     model: str,
     paths: tuple[str, ...],
@@ -77,26 +64,26 @@ def predict_command(
     costs, threshold = pop_costs(given), threshold_option.pop(given).get("thresholds")
     if costs is not None and threshold is not None:
         raise click.UsageError("costs and --threshold exclude each other; use one of them")
-    out_path = check_output_path(out, (model, *paths), force)
-    with open_task(paths, given) as task:
+    out_path = options.check_output_path(out, (model, *paths), force)
+    with options.open_task(paths, given) as task:
         rows = workflows.predict(model, task, threshold=threshold, costs=costs, top=top, probabilities=proba)
         rows.write(out_path, "jsonl" if json_ else None, safe=not raw)
         for line in rows.describe():
             task.callbacks.notify(line)
 
 
-@sectioned_command(
+@options.sectioned_command(
     "explain",
     short_help="Show the evidence behind a prediction.",
     epilog='Example: priory explain mail.priory "Free entry, text WIN now"',
 )
-@model_argument
+@options.model_argument
 @click.argument("values", nargs=-1, metavar="[TEXT...|COLUMN=VALUE...]")
-@click.option("--from", "path", type=FILE_PATH_TYPE, metavar="FILE", help="Explain rows of this file.")
+@click.option("--from", "path", type=options.FILE_PATH_TYPE, metavar="FILE", help="Explain rows of this file.")
 @click.option(
     "--row",
     "numbers",
-    cls=SectionedOption,
+    cls=options.SectionedOption,
     multiple=True,
     type=click.IntRange(1),
     metavar="N",
@@ -116,8 +103,8 @@ def predict_command(
     "--overall", is_flag=True, help="What matters over all labelled rows of the file: each column left out in turn."
 )
 @click.option("--class", "label", metavar="CLASS", help="With --overall: for the rows of this class.")
-@json_option
-@reading_options
+@options.json_option
+@options.reading_options
 def explain_command(
     model: str,
     values: tuple[str, ...],
@@ -151,15 +138,15 @@ def explain_command(
         raise click.UsageError("give one of these to explain: texts, COLUMN=VALUE pairs, or --from FILE")
     if (what_if or overall) and not path:
         raise click.UsageError("--what-if and --overall are about rows of a file; use --from FILE")
-    check_exclusive("--what-if", "--overall")
+    options.check_exclusive("--what-if", "--overall")
     if label is not None and not overall:
         raise click.UsageError("--class is for a whole file; use it with --overall")
     from priory.workflows.explanations import convert_ledger_to_dict
 
     if path is None:
-        ledgers = workflows.explain_values(model, values, key=get_required_key())
+        ledgers = workflows.explain_values(model, values, key=options.get_required_key())
     else:
-        with open_task((path,), given) as task:
+        with options.open_task((path,), given) as task:
             if overall:
                 return _explain_file(model, task, label, json_)
             if what_if:

@@ -22,30 +22,15 @@ from priory.learning.counting import add_parts
 from priory.model.model_statistics import ClassWeight
 from priory.model.row_sample import choose_text_memory
 from priory.model.schema import TextbookFamilies
-from priory.sources import FileRows, RowChunk
+from priory.sources import FileRows, RowChunk, column_types
 from priory.sources.byte_streams import peek_first
-from priory.sources.column_types import (
-    ColumnOptions,
-    LabelReader,
-    ModelColumns,
-    TargetReader,
-    declare_column_families,
-    find_declared_family,
-)
+from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, TargetReader
 from priory.sources.discovery import format_names
 from priory.text.document_models import BAG_MODELS
 from priory.text.tokenizer import Tokenizer
+from priory.workflows import out_of_core
 from priory.workflows.model_files import DeclaredPrior
-from priory.workflows.out_of_core import (
-    DEFAULT_SAMPLE_ROWS,
-    DrawnRows,
-    LabelledBatch,
-    TextWorker,
-    add_worker_statistics,
-    count_batches,
-    learn_batches,
-    learn_statistics,
-)
+from priory.workflows.out_of_core import DrawnRows, LabelledBatch, TextWorker
 
 if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
@@ -100,7 +85,7 @@ class TrainingOptions:
     ngrams: int = 1
     max_tokens: int | None = None
     memory: int | None = None
-    sample_rows: int = DEFAULT_SAMPLE_ROWS
+    sample_rows: int = out_of_core.DEFAULT_SAMPLE_ROWS
     textbook: bool = False
     m: float | Literal["laplace"] = 0.0
     class_prior: DeclaredPrior | None = None
@@ -212,7 +197,7 @@ def _learn_classes(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> Tabl
         if not plan.options.textbook:
             return _learn_model(batches, plan)
         model = _make_textbook_model(plan)
-        learn_batches(model, batches)
+        out_of_core.learn_batches(model, batches)
         return model
     return None
 
@@ -232,7 +217,7 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
     """Fit a classifier to all batches; a single column of texts is counted while modules are imported."""
     if not plan.columns.is_one_text:
         model = _make_model(plan)
-        learn_batches(model, batches)
+        out_of_core.learn_batches(model, batches)
         return model
     first, batches = peek_first(batches)
     options = plan.options
@@ -242,11 +227,11 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
     importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
     importing.start()
     try:
-        workers = count_batches(batches, make_worker)
+        workers = out_of_core.count_batches(batches, make_worker)
     finally:
         importing.join()  # before anything else imports: two threads at once would find half-initialised modules
     model = _make_model(plan)
-    learn_statistics(model, first.rows, add_worker_statistics(workers))
+    out_of_core.learn_statistics(model, first.rows, out_of_core.add_worker_statistics(workers))
     return model
 
 
@@ -283,7 +268,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
                 f"--{name} is only for a single column of texts; the columns are {format_names(columns.names)}"
             )
     return priory.NaiveBayes(
-        declare_column_families(columns, plan.column_options),
+        column_types.declare_column_families(columns, plan.column_options),
         average=options.average,
         alpha=options.alpha,
         calibrate=False if options.plain else "loo",
@@ -297,5 +282,7 @@ def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
     """Make a textbook model, with declared families, so that every chunk is read alike."""
     rule = TextbookFamilies(plan.options.m)
     families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}
-    declared = {name: given for name, given in plan.column_options.types.items() if find_declared_family(given)}
+    declared = {
+        name: given for name, given in plan.column_options.types.items() if column_types.find_declared_family(given)
+    }
     return priory.NaiveBayes.textbook(plan.options.m).set_params(families=families | declared)

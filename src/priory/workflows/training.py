@@ -15,18 +15,9 @@ from priory.core.display_table import join_words
 from priory.core.similar_names import describe_similar_labels
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.sources import FileReader, FileRows, RowChunk
+from priory.sources import FileReader, FileRows, RowChunk, column_types
 from priory.sources.byte_streams import format_path, peek_first, read_ahead
-from priory.sources.column_types import (
-    MAX_NUMERIC_LABELS,
-    InferredColumns,
-    InputRows,
-    ModelColumns,
-    TargetReader,
-    find_binary_columns,
-    infer_columns,
-    looks_continuous,
-)
+from priory.sources.column_types import InferredColumns, InputRows, ModelColumns, TargetReader
 from priory.sources.mail import MAIL_FLAG_MESSAGES
 from priory.workflows import model_files
 from priory.workflows.explanations import list_strongest_evidence
@@ -343,14 +334,18 @@ def train(
     rows, column_options, callbacks = task.open(), task.columns, task.callbacks
     target, names = column_options.find_target(rows), column_options.find_features(rows)
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
-    inferred = infer_columns(first, names, column_options)
-    if not column_options.labels_as_text and not options.textbook and looks_continuous(first, target, column_options):
+    inferred = column_types.infer_columns(first, names, column_options)
+    if (
+        not column_options.labels_as_text
+        and not options.textbook
+        and column_types.looks_continuous(first, target, column_options)
+    ):
         _note_regression(target, callbacks)
         _note_columns(inferred, callbacks)
         task = replace(task, columns=replace(column_options, target=target))
         return train_regression(rows, chunks, inferred, task, options, judge=judge, count=count)
     columns = inferred.columns
-    binary = find_binary_columns(first, columns) if options.textbook else ()
+    binary = column_types.find_binary_columns(first, columns) if options.textbook else ()
     counted = count(TrainingPlan(target, columns, column_options, options, binary=frozenset(binary)), rows, chunks)
     model = counted.model
     if model is None or model_files.is_regression(model):
@@ -397,8 +392,8 @@ def _check_classes(model: TableOrTextClassifier, rows: FileRows, callbacks: Call
 
 def _note_regression(target: str, callbacks: Callbacks) -> None:
     callbacks.notify(
-        f"the target {target!r} has more than {MAX_NUMERIC_LABELS} different numbers, so this is a regression; "
-        "to take each number for a class, use --classes"
+        f"the target {target!r} has more than {column_types.MAX_NUMERIC_LABELS} different numbers, so this is a "
+        "regression; to take each number for a class, use --classes"
     )
 
 
