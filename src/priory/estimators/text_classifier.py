@@ -12,7 +12,7 @@ import scipy
 from priory.calibration.corrections import EvidenceSplit
 from priory.core.display_table import DisplayTable
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array, Label
 from priory.errors import DataError, StaleModelError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault

@@ -19,8 +19,7 @@ from priory.core.exact_products import (
     move_columns,
 )
 from priory.core.exact_sums import ExactSums, compute_means, compute_variances, find_misshapen_sums
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.statistics import Statistics, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 

@@ -10,20 +10,24 @@ from numpy.typing import ArrayLike
 from priory.core.input_guard import describe_difference
 from priory.core.logspace import log
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
 from priory.naive_bayes.array_rows import (
+    Alpha,
     BlockTransform,
+    CountModel,
+    CountNB,
+    CountRows,
     Matrix,
     find_first_cell,
     is_finite,
     raise_not_finite,
+    score_matrix,
     sum_columns,
 )
-from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, score_matrix
 
 
 class BernoulliModel(CountModel):

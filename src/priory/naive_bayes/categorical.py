@@ -8,16 +8,25 @@ from sklearn.utils import Tags
 
 from priory.core.column_kernels import count_codes, score_by_lookup
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.value_counts import ValueCounts
 from priory.learning.row_kind import Parameters
 from priory.model.model_statistics import ModelStatistics
-from priory.naive_bayes.array_rows import check_finite, make_count_checker, warn_of_fractions
-from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, compute_alpha, log_shares
+from priory.naive_bayes.array_rows import (
+    Alpha,
+    CountModel,
+    CountNB,
+    CountRows,
+    check_finite,
+    compute_alpha,
+    log_shares,
+    make_count_checker,
+    warn_of_fractions,
+)
 
 MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
 MAX_CATEGORIES = 1 << 40

@@ -16,9 +16,8 @@ from sklearn.utils import Tags
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import MAX_EXACT_COUNT
-from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault

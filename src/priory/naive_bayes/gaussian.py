@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from priory.core.column_kernels import score_gaussian
 from priory.core.exact_sums import ExactSums
 from priory.core.logspace import LOG_TWO_PI
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.label_encoding import convert_to_numpy

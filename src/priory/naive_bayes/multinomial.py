@@ -11,18 +11,22 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator, register_record
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_estimator, register_record
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.naive_bayes.array_rows import (
+    Alpha,
+    CountModel,
+    CountNB,
+    CountRows,
     Matrix,
+    log_shares,
     make_count_checker,
     raise_not_finite,
+    score_matrix,
     sum_columns,
 )
-from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, log_shares, score_matrix
 
 
 @register_record("Occurrences", axes={"n": "c", "tokens": "cd"})

@@ -19,8 +19,7 @@ from priory.core.exact_products import (
     sum_products_of_rows,
 )
 from priory.core.exact_sums import ExactSums
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from priory.core.atomic_state import replace_state
 from priory.core.input_guard import check_same_columns, check_same_type, check_sample_weight, guard_input
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
-from priory.core.statistics import find_unlearned_row
+from priory.core.statistics import find_unlearned_row, register_estimator
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, NotLearnedError
 from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix

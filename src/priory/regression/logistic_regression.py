@@ -17,10 +17,9 @@ from priory.core.atomic_state import replace_state
 from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.optional_attributes import optional_attribute, optional_method
-from priory.core.registration import register_estimator
 from priory.core.sharding import limit_blas_threads
 from priory.core.single_rows import SingleRowMethods
-from priory.core.statistics import is_increasing
+from priory.core.statistics import is_increasing, register_estimator
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
 from priory.regression import mcmc

@@ -16,16 +16,16 @@ import numpy as np
 
 import priory
 from priory.calibration.corrections import Corrections
-from priory.core.registration import (
+from priory.core.statistics import (
     BY_NAME,
     EstimatorRegistration,
     Registration,
     SelfChecking,
+    Statistics,
     find_registered_name,
     find_registration,
     find_shape,
 )
-from priory.core.statistics import Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError
 from priory.model.model_statistics import ModelStatistics

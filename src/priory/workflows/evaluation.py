@@ -11,13 +11,13 @@ import numpy as np
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learning_curve import score_by_rows
-from priory.evaluation.comparison import COMPARED_SCORES, compare_scores
-from priory.evaluation.decisions import Costs, find_class_index
-from priory.evaluation.group_scores import (
+from priory.evaluation.comparison import (
+    COMPARED_SCORES,
     CostScores,
     GroupScores,
     LiftRow,
     ThresholdRow,
+    compare_scores,
     compute_cost_scores,
     compute_lift,
     compute_thresholds,
@@ -25,6 +25,7 @@ from priory.evaluation.group_scores import (
     format_thresholds,
     score_groups,
 )
+from priory.evaluation.decisions import Costs, find_class_index
 from priory.evaluation.scores import Scores
 from priory.sources import FileRows
 from priory.sources.byte_streams import read_ahead

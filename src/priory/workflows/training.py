@@ -11,7 +11,7 @@ import numpy as np
 
 import priory
 from priory.core.display_table import join_words
-from priory.core.similar_names import describe_similar_labels
+from priory.core.input_guard import describe_similar_labels
 from priory.errors import DataError
 from priory.sources import FileReader, FileRows, RowChunk
 from priory.sources.byte_streams import format_path, peek_first, read_ahead
