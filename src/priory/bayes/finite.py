@@ -9,18 +9,8 @@ from typing import Any, ClassVar, Self, TypeAlias, cast, final
 
 import numpy as np
 
+from priory.bayes import hypothesis_space
 from priory.bayes.description_length import Bits, two_part
-from priory.bayes.hypothesis_space import (
-    HypothesisSpace,
-    NameT,
-    choose_first_tied,
-    describe_space,
-    find_best_names,
-    join_names,
-    summarise_answers,
-    tabulate_posterior,
-    tabulate_steps,
-)
 from priory.bayes.probability import check_distribution
 from priory.core.display_table import DisplayTable
 from priory.core.logspace import log, log_normalise, log_sum_exp, x_log_y
@@ -165,7 +155,7 @@ class HypothesisStatistics(Statistics):
 
 
 @final
-class Hypotheses(HypothesisSpace[NameT]):
+class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
     """A finite set of hypotheses, each with a prior probability and a likelihood.
 
     Parameters
@@ -227,8 +217,9 @@ class Hypotheses(HypothesisSpace[NameT]):
 
     def __init__(
         self,
-        prior: Mapping[NameT, float] | None = None,
-        likelihood: Mapping[NameT, Mapping[Any, float] | Callable[[Any], float] | FittedClassifier] | None = None,
+        prior: Mapping[hypothesis_space.NameT, float] | None = None,
+        likelihood: Mapping[hypothesis_space.NameT, Mapping[Any, float] | Callable[[Any], float] | FittedClassifier]
+        | None = None,
         *,
         outcomes: Sequence[Hashable] = (),
         logs: bool = False,
@@ -267,7 +258,7 @@ class Hypotheses(HypothesisSpace[NameT]):
             raise DataError(self._format_contradiction(possible_before, new))
         return self
 
-    def _format_contradiction(self, possible: list[NameT], observations: list[object]) -> str:
+    def _format_contradiction(self, possible: list[hypothesis_space.NameT], observations: list[object]) -> str:
         """Return the error message, which names the observation that ruled out the last possible hypotheses."""
         columns = [self.names.index(name) for name in possible]
         log_p = self.likelihood.log_likelihood(observations)[:, columns]
@@ -277,7 +268,8 @@ class Hypotheses(HypothesisSpace[NameT]):
         last = [name for name, agrees in zip(possible, consistent[i - 1], strict=True) if agrees] if i else possible
         return (
             f"observation {i}: {observations[i]!r} is impossible under every hypothesis that was still possible "
-            f"({join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 for it."
+            f"({hypothesis_space.join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 "
+            "for it."
         )
 
     def has_same_declaration(self, other: Self) -> bool:
@@ -297,11 +289,11 @@ class Hypotheses(HypothesisSpace[NameT]):
         two-headed  0.25       1         0.25     0.4
         sum            1                0.625       1
         """
-        return tabulate_posterior(self)
+        return hypothesis_space.tabulate_posterior(self)
 
     def steps(self, observations: Sequence[object]) -> DisplayTable:
         """Return a table of the posterior before these observations and after each of them, without learning them."""
-        return tabulate_steps(self, observations)
+        return hypothesis_space.tabulate_steps(self, observations)
 
     def answers(self, given: object = None) -> DisplayTable:
         """Return a table of the predictions and error rates of ML, MAP, the Bayes-optimal vote, and Gibbs.
@@ -315,10 +307,10 @@ class Hypotheses(HypothesisSpace[NameT]):
         Bayes-optimal vote     0.4     0.6  -            0.4
         Gibbs                  0.4     0.6  -           0.48
         """
-        return summarise_answers(self, given)
+        return hypothesis_space.summarise_answers(self, given)
 
     def __repr__(self) -> str:
-        return describe_space(self)
+        return hypothesis_space.describe_space(self)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
@@ -331,12 +323,12 @@ class Hypotheses(HypothesisSpace[NameT]):
         return np.asarray(self.log_prior + self.seen.data_log_likelihood())
 
     @property
-    def posterior(self) -> dict[NameT, float]:
+    def posterior(self) -> dict[hypothesis_space.NameT, float]:
         """``P(h | D)``: the probability of each hypothesis given the observations."""
         return dict(zip(self.names, np.exp(log_normalise(self.log_joint)).tolist(), strict=True))
 
     @property
-    def possible(self) -> list[NameT]:
+    def possible(self) -> list[hypothesis_space.NameT]:
         """The hypotheses not ruled out: the version space, if every hypothesis predicts with certainty."""
         return [name for name, joint in zip(self.names, self.log_joint, strict=True) if joint > -np.inf]
 
@@ -345,7 +337,7 @@ class Hypotheses(HypothesisSpace[NameT]):
         return float(log_sum_exp(self.log_joint))
 
     @property
-    def bits(self) -> dict[NameT, Bits]:
+    def bits(self) -> dict[hypothesis_space.NameT, Bits]:
         """The two-part code of each hypothesis and the data given it; the MAP hypothesis has the shortest total.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
@@ -356,23 +348,23 @@ class Hypotheses(HypothesisSpace[NameT]):
         pairs = zip(self.log_prior, self.seen.data_log_likelihood(), strict=True)
         return {name: two_part(*pair) for name, pair in zip(self.names, pairs, strict=True)}
 
-    def ml_set(self) -> list[NameT]:
+    def ml_set(self) -> list[hypothesis_space.NameT]:
         """Return every hypothesis under which the observations are most probable."""
-        return find_best_names(self.names, self.seen.data_log_likelihood())
+        return hypothesis_space.find_best_names(self.names, self.seen.data_log_likelihood())
 
-    def map_set(self) -> list[NameT]:
+    def map_set(self) -> list[hypothesis_space.NameT]:
         """Return every hypothesis that is most probable given the observations: the brute-force MAP learner."""
-        return find_best_names(self.names, self.log_joint)
+        return hypothesis_space.find_best_names(self.names, self.log_joint)
 
-    def ml(self) -> NameT:
+    def ml(self) -> hypothesis_space.NameT:
         """Return ``argmax P(D | h)``; a tie raises a warning, and ``ml_set`` returns all tied hypotheses."""
-        return choose_first_tied(self.ml_set(), "hypotheses")
+        return hypothesis_space.choose_first_tied(self.ml_set(), "hypotheses")
 
-    def map(self) -> NameT:
+    def map(self) -> hypothesis_space.NameT:
         """Return ``argmax P(h | D)``; a tie raises a warning, and ``map_set`` returns all tied hypotheses."""
-        return choose_first_tied(self.map_set(), "hypotheses")
+        return hypothesis_space.choose_first_tied(self.map_set(), "hypotheses")
 
-    def bayes_factor(self, first: NameT, second: NameT) -> float:
+    def bayes_factor(self, first: hypothesis_space.NameT, second: hypothesis_space.NameT) -> float:
         """Return how many times as probable the observations are under one hypothesis as under another.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
@@ -398,7 +390,7 @@ class Hypotheses(HypothesisSpace[NameT]):
         mixed = self.votes(given) @ np.array(list(self.posterior.values()))  # (outcomes,)
         return dict(zip(self.likelihood.outcomes, mixed.tolist(), strict=True))
 
-    def draw(self, random_state: Seed = None) -> NameT:
+    def draw(self, random_state: Seed = None) -> hypothesis_space.NameT:
         """Return a hypothesis drawn from the posterior."""
         p = np.array(list(self.posterior.values()))  # (hypotheses,)
         return self.names[int(np.random.default_rng(random_state).choice(len(p), p=p / p.sum()))]
@@ -407,5 +399,5 @@ class Hypotheses(HypothesisSpace[NameT]):
         """Return the most probable outcome under a hypothesis drawn from the posterior; ties are broken at random."""
         rng = np.random.default_rng(random_state)
         p = self.votes(given)[:, self.names.index(self.draw(rng))]  # (outcomes,)
-        tied = find_best_names(self.likelihood.outcomes, p)
+        tied = hypothesis_space.find_best_names(self.likelihood.outcomes, p)
         return tied[int(rng.integers(len(tied)))]

@@ -19,18 +19,8 @@ from priory.families import Bernoulli, Categorical, Gaussian, Text
 from priory.families.base import AnyFamily, ColumnFamily, auto_candidates, families_by_name, is_registered_family
 from priory.families.value_counts import CategoricalCells
 from priory.model.cells import BlockRecord, Cells, LabelCells, NumberCells, TextCells
-from priory.tables.dates import (
-    DATE_PART_ENDINGS,
-    Dates,
-    convert_written,
-    find_unread_dates,
-    is_zone,
-    list_dates,
-    list_parts,
-    name_date_part,
-    parse_date_strings,
-    split_part_name,
-)
+from priory.tables import dates as date_parts
+from priory.tables.dates import Dates, find_unread_dates, is_zone, list_dates, split_part_name
 from priory.tables.table import Column, Table, make_part_column
 from priory.tables.table_reading import read_table
 from priory.text.token_bags import TokenBags, make_empty_bags
@@ -425,14 +415,14 @@ def _add_known_parts(table: Table, schema: Schema) -> Table:
 
     A table of days has no hours: they are missing.
     """
-    wanted = [name for name in schema.names if name.endswith(DATE_PART_ENDINGS) and name not in table.names]
+    wanted = [name for name in schema.names if name.endswith(date_parts.DATE_PART_ENDINGS) and name not in table.names]
     if not wanted or not table.has_names or table.matrix is not None:
         return table
     columns, zones = dict(zip(table.names, table.columns, strict=True)), schema.find_zones()
     for name, parts in find_unread_dates(table.names, schema.names).items():
         zone = zones.get(name)
         dates = _read_label_dates(columns.pop(name), name, table.rows, zone)
-        columns |= {name_date_part(name, part): make_part_column(dates, part, zone) for part in parts}
+        columns |= {date_parts.name_date_part(name, part): make_part_column(dates, part, zone) for part in parts}
     days = list_dates(columns)
     columns |= {name: Column("empty") for name in wanted if name not in columns and split_part_name(name)[0] in days}
     return Table(table.rows, tuple(columns), True, tuple(columns.values()))
@@ -443,7 +433,7 @@ def drop_open_parts(table: Table, schema: Schema) -> Table:
     opened = [name for name in list_dates(table.names) if name in schema.names and name not in table.names]
     if not opened:
         return table
-    dropped = {part for name in opened for part in list_parts(name, table.names)}
+    dropped = {part for name in opened for part in date_parts.list_parts(name, table.names)}
     columns = {name: c for name, c in zip(table.names, table.columns, strict=True) if name not in dropped}
     columns |= {name: Column("empty") for name in opened}
     return Table(table.rows, tuple(columns), True, tuple(columns.values()))
@@ -457,7 +447,7 @@ def _read_label_dates(column: Column, name: str, n_rows: int, zone: str | None) 
         raise KindError(f"column {name!r} holds {column.kind}s; the model has learned dates there.")
     codes, values = column.labels
     written = values.tolist()
-    days, hours = parse_date_strings(convert_written(written, name, zone) if zone else written)
+    days, hours = date_parts.parse_date_strings(date_parts.convert_written(written, name, zone) if zone else written)
     bad = np.append(np.isnan(days), False)[codes]  # a missing cell, whose code is -1, is not bad
     if bad.any():
         row = int(bad.argmax())

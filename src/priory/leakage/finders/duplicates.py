@@ -13,16 +13,9 @@ import numpy as np
 
 from priory.core.content_hash import scramble_bits
 from priory.core.typing import Array
+from priory.leakage import findings
 from priory.leakage.audit_tables import AuditData, class_frequencies
-from priory.leakage.findings import (
-    FALSE_ALARM_LEVEL,
-    Effect,
-    Finding,
-    Severity,
-    Suspicion,
-    binomial_tail,
-    clopper_pearson_interval,
-)
+from priory.leakage.findings import Effect, Finding, Severity, Suspicion, binomial_tail
 from priory.leakage.row_hashes import MIN_SHINGLE_OVERLAP, RowHashes, cluster_texts, keep_alphanumerics
 
 COPY_TEST_FACTOR = 10  # the test of copies gets a tenth of the audit's error rate
@@ -69,7 +62,7 @@ def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | 
             test_rows=tuple(test_rows.tolist()),
             examples=tuple(data.format_row(train + int(i)) for i in test_rows[:5]),
             p=p,
-            interval=clopper_pearson_interval(len(test_rows), data.n_test),
+            interval=findings.clopper_pearson_interval(len(test_rows), data.n_test),
             effect=data.score_without_rows(rows),
         )
 
@@ -78,14 +71,14 @@ def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | 
 
 def rate_copies(share: float, p: float | None) -> Severity:
     """Return the severity of this share of copies; ``p`` is the p-value against chance."""
-    if p is not None and p > FALSE_ALARM_LEVEL:
+    if p is not None and p > findings.FALSE_ALARM_LEVEL:
         return Severity.LOW
     return Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM
 
 
 def format_chance_note(p: float | None) -> str:
     """Return a note for copies that may be chance, else ""."""
-    return "; this may be chance" if p is not None and p > FALSE_ALARM_LEVEL else ""
+    return "; this may be chance" if p is not None and p > findings.FALSE_ALARM_LEVEL else ""
 
 
 def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | None) -> Iterator[Suspicion]:
@@ -114,7 +107,7 @@ def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | 
             rows=tuple(extra.tolist()),
             examples=tuple(data.format_row(int(i)) for i in extra[:5]),
             p=p,
-            interval=clopper_pearson_interval(len(extra), len(loose)),
+            interval=findings.clopper_pearson_interval(len(extra), len(loose)),
             effect=_measure_copy_effect(data, first),
         )
 
@@ -142,7 +135,7 @@ def _find_oversampling(
     usual = class_frequencies(labels[first_rows], len(data.classes))
     c = int(np.argmax(usual))
     spared = int((labels[copied_rows] == c).sum())
-    if clopper_pearson_interval(spared, len(copied_rows))[1] > MAX_MAJORITY_COPY_SHARE:
+    if findings.clopper_pearson_interval(spared, len(copied_rows))[1] > MAX_MAJORITY_COPY_SHARE:
         return
     yield Suspicion(
         max(binomial_tail(len(copied_rows) - spared, len(copied_rows), 1 - float(usual[c])), p or 0.0),
@@ -153,7 +146,7 @@ def _find_oversampling(
             f"which has {usual[c]:.1%} of the distinct rows: the others look oversampled before the split",
             "Split first, then oversample the training part alone.",
             rows=tuple(copied_rows[labels[copied_rows] != c].tolist()),
-            interval=clopper_pearson_interval(len(copied_rows) - spared, len(copied_rows)),
+            interval=findings.clopper_pearson_interval(len(copied_rows) - spared, len(copied_rows)),
         ),
     )
 
@@ -182,7 +175,7 @@ def _find_label_conflicts(
             rows=tuple(rows.tolist()),
             examples=tuple(f"{data.format_row(int(i))} → {data.classes[labels[i]]}" for i in rows[:5]),
             p=p,
-            interval=clopper_pearson_interval(lost, data.n_train),
+            interval=findings.clopper_pearson_interval(lost, data.n_train),
         )
 
     yield Suspicion(None, finding)
@@ -269,7 +262,7 @@ def _find_near_copies_across(data: AuditData, name: str, cluster: Array, inverse
             rows=tuple(rows.tolist()),
             test_rows=tuple(test_rows.tolist()),
             examples=_format_text_pair(data, name, cluster, train + int(test_rows[0]), rows),
-            interval=clopper_pearson_interval(len(test_rows), data.n_test),
+            interval=findings.clopper_pearson_interval(len(test_rows), data.n_test),
         ),
     )
 
@@ -307,6 +300,6 @@ def _find_near_copies_within(data: AuditData, name: str, cluster: Array, inverse
             examples=_format_text_pair(
                 data, name, cluster, int(extra[0]), np.flatnonzero(cluster == cluster[extra[0]])
             ),
-            interval=clopper_pearson_interval(len(extra), data.n_train),
+            interval=findings.clopper_pearson_interval(len(extra), data.n_train),
         ),
     )
