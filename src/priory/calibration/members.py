@@ -20,8 +20,8 @@ from priory.calibration.code_counts import encode_cells
 from priory.calibration.solvers import minimise_cost, pad_columns
 from priory.calibration.table_encoding import MAX_SCORE, N_LEVELS, N_TRIPLE_LEVELS, TableEncoding, make_one_hot
 from priory.core.logspace import log_normalise, log_sum_exp, normalise
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, join_columns
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.model.cells import Cells
 

@@ -16,9 +16,8 @@ import numpy as np
 
 from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import find_normal_quantiles
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows
-from priory.core.statistics import is_increasing
+from priory.core.statistics import is_increasing, register_record
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.families.value_counts import take_shown_values

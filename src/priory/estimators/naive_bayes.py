@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows

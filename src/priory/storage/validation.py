@@ -16,9 +16,8 @@ import numpy as np
 
 import priory
 from priory.calibration.corrections import Corrections
-from priory.core import registration
-from priory.core.registration import EstimatorRegistration, Registration, SelfChecking
-from priory.core.statistics import Statistics
+from priory.core import statistics as registration
+from priory.core.statistics import EstimatorRegistration, Registration, SelfChecking, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError
 from priory.model.model_statistics import ModelStatistics

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -14,13 +13,6 @@ import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.tables.table import Column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from priory.core.typing import Array
-
 
 # The date, and the hour as written, in local time: an offset after it is matched but not applied.
 DATE_AND_HOUR = (
@@ -157,32 +149,26 @@ def encode_date_part(dates: Dates, part: str) -> Array:
     return np.where(np.isnan(cells), -1, whole)
 
 
-def make_part_column(dates: Dates, part: str, zone: str | None) -> Column:
-    """Make a column of a date part: labels such as Monday, or the day as a number."""
+def read_date_part(dates: Dates, part: str) -> Array | tuple[Array, Array] | None:
+    """Read a part of each date: day numbers (rows,), or codes (rows,) and sorted labels; None if all are missing."""
     if part == DAY:
-        return Column("number", dates[0] - FIRST_DAY, zone=zone)
+        return np.asarray(dates[0] - FIRST_DAY)
     codes = encode_date_part(dates, part)
     used = sorted(set(codes[codes >= 0].tolist()), key=lambda code: PART_NAMES[part][code])
     if not used:
-        return Column("empty")
+        return None
     # from codes of PART_NAMES to places among the sorted labels; code -1 reads the last entry, -1
     rank = np.full(len(PART_NAMES[part]) + 1, -1, dtype=np.int32)
     rank[used] = np.arange(len(used))
-    labels = rank[codes], np.array([PART_NAMES[part][code] for code in used], dtype=object)
-    return Column("label", labels=labels, zone=zone)
+    return rank[codes], np.array([PART_NAMES[part][code] for code in used], dtype=object)
 
 
-def split_dates(name: str, dates: Dates, zone: str | None) -> dict[str, Column]:
-    """Split dates into a column for each part, by name; the hour only if a date has one.
-
-    ``zone`` is the time zone, "" for moments without one and None for days. A column without a single date is empty:
-    its parts are not known yet.
-    """
+def list_shown_parts(dates: Dates) -> list[str]:
+    """List the parts that dates have: none without a single date, and the hour only if a date has one."""
     days, hours = dates
     if np.isnan(days).all():
-        return {name: Column("empty")}
-    parts = [part for part in KIND_BY_DATE_PART if part != HOUR or not np.isnan(hours).all()]
-    return {name_date_part(name, part): make_part_column(dates, part, zone) for part in parts}
+        return []
+    return [part for part in KIND_BY_DATE_PART if part != HOUR or not np.isnan(hours).all()]
 
 
 def list_dates(names: Collection[str]) -> set[str]:

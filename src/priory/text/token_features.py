@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from priory.core._kernel import text as kernel
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, sum_entries
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.text import tokenizer as reading
 from priory.text import vocabulary as hashing

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 import priory
 from priory.core.display_table import join_words
-from priory.core.similar_names import describe_similar_labels
+from priory.core.input_guard import describe_similar_labels
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources import FileReader, FileRows, RowChunk, column_types
