@@ -14,8 +14,10 @@ from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.families.value_counts import encode_values, find_missing
 from priory.tables.dates import Zones, choose_zone, convert_objects, read_date_objects, read_moments, split_dates
+from priory.tables.number_formats import NumberFormat, find_number_formats
 from priory.tables.table import Column, check_exact_integer, check_exact_integers
 
+MIN_CELLS_OF_FORMAT = 10  # strings that must be numbers before they are read as numbers
 SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # units of NumPy dates with a time of day
 
 
@@ -50,7 +52,7 @@ def read_array_column(cells: Array, name: str) -> Column:
         check_exact_integers(cells[:, None], [name])
         return Column("number", cells.astype(float))
     if cells.dtype.kind in "US":
-        return Column("label", labels=encode_values(cells.astype(object)))
+        return make_label_column(*encode_values(cells.astype(object)))
     if cells.dtype.kind in "Mm":
         raise make_date_error(name, str(cells.dtype))
     if cells.dtype.kind != "O":
@@ -66,11 +68,23 @@ def read_array_column(cells: Array, name: str) -> Column:
         shown = ", ".join(f"row {row} holds {cells[row]!r}" for row in first.values())
         raise KindError(f"column {name!r} mixes numbers and strings ({shown}); make it one or the other.")
     if "label" in first:
-        return Column("label", labels=encode_values(cells))
+        return make_label_column(*encode_values(cells))
     numbers = np.full(len(cells), np.nan)
     for row in present:
         numbers[row] = _convert_to_float(cells[row], int(row), name)
     return Column("number", numbers)
+
+
+def make_label_column(codes: Array, values: Array) -> Column:
+    """Make a column of strings: labels, or numbers if all are written in one notation that is not Python's.
+
+    Plain digits stay labels: whoever has strings of them chose that. A few cells do not show a notation.
+    """
+    formats = find_number_formats(values.tolist()) if (codes >= 0).sum() >= MIN_CELLS_OF_FORMAT else []
+    form = NumberFormat.parse(formats[0]) if len(formats) == 1 else None
+    if form is None or form.is_plain:
+        return Column("label", labels=(codes, values))
+    return Column("number", np.append(form.read(values.tolist()), np.nan)[codes], format=formats[0])
 
 
 def _check_cell_kind(value: object, row: int, name: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow.compute
 from priory.core.input_guard import list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.tables.column_reading import make_date_error, make_object_array, read_named_column
+from priory.tables.column_reading import make_date_error, make_label_column, make_object_array, read_named_column
 from priory.tables.dates import Zones, choose_zone, convert_moments, name_zone, read_moments, split_dates
 from priory.tables.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer, make_named_table
 
@@ -75,7 +75,7 @@ def _column_from_series(series: nw.Series[Any], name: str) -> Column:
     if len(series) == int(series.is_null().sum()):
         return Column("empty")
     if kind in (nw.String, nw.Categorical, nw.Enum):
-        return Column("label", labels=_encode_series(series, name))
+        return make_label_column(*_encode_series(series, name))
     if kind in TIME_TYPES:
         raise make_date_error(name, str(kind))
     # report the type as pandas or pyarrow names it, if narwhals does not know it

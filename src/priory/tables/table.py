@@ -29,6 +29,7 @@ class Column:
     labels: tuple[Array, Array] | None = None
     texts: list[Document] | None = None
     zone: str | None = None  # of the moments that the column is a part of; "" if they have none
+    format: str | None = None  # of numbers or dates that were written as text, where the notation is not the usual one
 
     def take_rows(self, rows: Array) -> Column:
         """Select rows."""
@@ -149,6 +150,10 @@ class Table:
     def get_zone(self, position: int) -> str | None:
         """The time zone of a column of date parts, "" for none; None for other columns and for days."""
         return None if self.matrix is not None else self.columns[position].zone
+
+    def get_format(self, position: int) -> str | None:
+        """The notation of a column that was written as text; None for the usual one."""
+        return None if self.matrix is not None else self.columns[position].format
 
     def find_columns(self, names: Sequence[str]) -> list[int]:
         """Positions of columns: by name if the table has names, otherwise in order."""
