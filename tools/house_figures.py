@@ -33,7 +33,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (870, 8),
     "calibration": (2_030, 13),
-    "cli": (1_560, 12),
+    "cli": (1_600, 12),
     "core": (1_860, 18),
     "engines": (650, 6),
     "estimators": (1_650, 14),
@@ -42,17 +42,17 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "families": (2_510, 18),
     "leakage": (1_750, 16),
     "learning": (1_470, 9),
-    "model": (2_320, 14),
+    "model": (2_360, 15),
     "naive_bayes": (1_160, 8),
     "plots": (910, 6),
     "regression": (1_450, 9),
     "service": (3_730, 22),
-    "sources": (2_420, 13),
-    "storage": (1_380, 8),
-    "tables": (650, 5),
+    "sources": (2_520, 14),
+    "storage": (1_390, 8),
+    "tables": (770, 6),
     "text": (2_160, 11),
-    "top": (160, 3),
-    "workflows": (2_240, 12),
+    "top": (170, 3),
+    "workflows": (2_260, 12),
 }
 MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 35_100, 263, 1_590, 6, 120
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 11.9, 4, 15.3, 0

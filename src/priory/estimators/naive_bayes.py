@@ -286,6 +286,12 @@ class NaiveBayes(CorrectedClassifier):
         return schema.find_zones()
 
     @property
+    def column_formats_(self) -> dict[str, str]:
+        """Map each column written in a notation such as 1.234,5 or 31/12/2024 to it."""
+        schema: Schema = self._find_attribute("_schema")
+        return dict(schema.formats)
+
+    @property
     def alpha_(self) -> float:
         """The pseudo-count that ``alpha="loo"`` chose."""
         return float(self._find_attribute("alpha_"))

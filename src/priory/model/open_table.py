@@ -23,7 +23,8 @@ from priory.model.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCe
 from priory.model.ledger import measure_text_length
 from priory.model.open_model import OpenPrior, RowEvidence
 from priory.model.row_sample import hash_column_name
-from priory.model.schema import ColumnBlock, instantiate_family, split_row
+from priory.model.schema import ColumnBlock, instantiate_family
+from priory.model.table_matching import split_row
 from priory.model.table_model import Model
 from priory.tables.table import MAX_EXACT_INTEGER
 from priory.text.documents import Document

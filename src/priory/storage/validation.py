@@ -222,7 +222,11 @@ COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "alpha_": float,
     "salt_": int,
 }
-UNFITTED_ATTRIBUTES = {"target_", "missing_"}  # of a model that was trained from files and has forgotten all rows
+UNFITTED_ATTRIBUTES = {
+    "target_",
+    "missing_",
+    "formats_",
+}  # of a model that was trained from files and has forgotten all rows
 MISFIT = "does not fit the columns and parameters of the model"
 ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike
 

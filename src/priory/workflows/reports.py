@@ -13,7 +13,8 @@ import priory
 from priory.errors import DataError
 from priory.sources import FileRows
 from priory.sources.byte_streams import peek_first
-from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions, LabelReader
 from priory.workflows import model_files
 from priory.workflows.evaluation import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits, score_peers
 from priory.workflows.model_files import FileOptions, FileTask
