@@ -17,6 +17,7 @@ from priory.core.typing import Array
 from priory.families import dirichlet
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.open_columns import OpenBooleans, OpenColumns
+from priory.families.open_guards import ColumnGuard, KindGuard
 
 
 @register_record("Trials", axes={"n": "ce", "successes": "cd", "outside": "ce"})
@@ -168,6 +169,11 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
         return _score_cases(
             x, self.averaged_log_likelihood(statistics, pooled, _make_case_rows(x), estimate, inclusion)
         )
+
+    def guard(self, statistics: BernoulliStatistics, group: int) -> ColumnGuard:
+        no, yes = statistics.n - statistics.successes, statistics.successes
+        kinds = np.broadcast_arrays(no[group], yes[group], statistics.outside[group])
+        return KindGuard(lambda x: np.where(x == 0, 0, np.where(x == 1, 1, 2)), kinds)
 
     def open(self, statistics: BernoulliStatistics) -> OpenColumns:
         is_proper = np.all(np.asarray(self.a) > 0) and np.all(np.asarray(self.b) > 0)

@@ -18,6 +18,7 @@ from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps
 from priory.families.open_columns import OpenColumns, OpenGammas
+from priory.families.open_guards import ColumnGuard, KindGuard
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # beyond these, sums would overflow
 MIN_EXCESS = MIN_VARIATION**2  # of log(mean x) over mean(log x)
@@ -333,6 +334,10 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
 
     def evidence(self, statistics: GammaStatistics) -> Array:
         return np.where(statistics.find_varying(), super().evidence(statistics), -np.inf)
+
+    def guard(self, statistics: GammaStatistics, group: int) -> ColumnGuard:
+        counts = statistics.n[group], statistics.outside[group]
+        return KindGuard(lambda x: 1 - self.accepts(x), counts)
 
     def open(self, statistics: GammaStatistics) -> OpenColumns:
         return OpenGammas(self, statistics)

@@ -17,6 +17,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, register_family
 from priory.families.open_columns import OpenColumns, OpenPoisson
+from priory.families.open_guards import ColumnGuard, KindGuard
 
 EXCESS_ROUNDING = 1e-12  # relative error of a sum of logarithms, each of them rounded
 
@@ -144,6 +145,10 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         excess = logs - log_factorial(np.floor(mean))  # zero only if all counts are equal, because log x! is convex
         varies = (mean != np.floor(mean)) | ~(excess <= EXCESS_ROUNDING * (1 + np.abs(logs)))
         return np.where(varies, super().evidence(statistics), -np.inf)
+
+    def guard(self, statistics: PoissonStatistics, group: int) -> ColumnGuard:
+        counts = statistics.n[group], statistics.outside[group]
+        return KindGuard(lambda x: 1 - self.accepts(x), counts, statistics.events.to_floats()[group])
 
     def open(self, statistics: PoissonStatistics) -> OpenColumns:
         return OpenPoisson(self, statistics)
