@@ -8,15 +8,13 @@ It may refuse what they would allow, such as the last number of a column in a cl
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from priory.core.column_kernels import round_to_bits
-from priory.core.logspace import MAX_EXACT_COUNT
-from priory.core.typing import Array
+from priory.core._kernel import rows as kernel
 from priory.errors import NotLearnedError
 from priory.families.moments import Moments
 from priory.families.open_columns import OpenRecord
@@ -24,8 +22,6 @@ from priory.families.value_counts import ValueCounts
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily
-
-MIN_SHARE_LEFT = 1e-9  # of the largest sum so far: less may be a rounding error
 
 
 class ColumnGuard(Protocol):
@@ -55,89 +51,40 @@ class RecordGuard:
         self.columns.add(cells, self.group, rows)
 
 
-class ValueGuard:
-    """Counts of values: labels, or numbers that ``bits`` rounds."""
+class LabelGuard:
+    """Counts of labels."""
 
-    def __init__(self, records: Sequence[ValueCounts], group: int, bits: int | None = None) -> None:
-        self.records, self.group, self.bits = records, group, bits
-        self._left: list[dict[object, float]] = [{} for _ in records]  # of the values that have occurred since
+    def __init__(self, records: Sequence[ValueCounts], group: int) -> None:
+        self.records, self.group = records, group
+        self._left: list[dict[object, float]] = [{} for _ in records]  # of the labels that have occurred since
 
-    def allows(self, cells: Any) -> bool:
-        return all(self._find_count(column, value) >= 1 for column, value in self._list_values(cells))
+    def allows(self, cells: Sequence[Any]) -> bool:
+        return all(self._find_count(*place) >= 1 for place in enumerate(cells) if place[1] is not None)
 
-    def count(self, cells: Any, rows: int) -> None:
-        for column, value in self._list_values(cells):
-            self._left[column][value] = self._find_count(column, value) + rows
+    def count(self, cells: Sequence[Any], rows: int) -> None:
+        for column, label in enumerate(cells):
+            if label is not None:
+                self._left[column][label] = self._find_count(column, label) + rows
 
-    def _list_values(self, cells: Any) -> Iterator[tuple[int, Any]]:
-        values = cells if self.bits is None else round_to_bits(cells, self.bits).tolist()
-        return ((column, value) for column, value in enumerate(values) if value is not None and value == value)
-
-    def _find_count(self, column: int, value: Any) -> float:
-        known = self._left[column].get(value)
+    def _find_count(self, column: int, label: Any) -> float:
+        known = self._left[column].get(label)
         if known is not None:
             return known
         record = self.records[column]
-        place = bisect_left(record.values, value)
-        is_found = place < len(record.values) and record.values[place] == value
+        place = bisect_left(record.values, label)
+        is_found = place < len(record.values) and record.values[place] == label
         return float(record.counts[self.group, place]) if is_found else 0.0
 
 
-class KindGuard:
-    """Counts of the kinds of number that a family distinguishes, and the sum of the numbers of the first kind."""
-
-    def __init__(
-        self, find_kinds: Callable[[Array], Array], counts: Sequence[Array], total: Array | None = None
-    ) -> None:
-        self.find_kinds = find_kinds
-        self.left = np.array(counts)  # (kinds, columns)
-        self.total = np.full(self.left.shape[1], np.inf) if total is None else total  # (columns,)
-        self.margin = _find_rounding(self.total)
-        self._columns = np.arange(self.left.shape[1])
-
-    def allows(self, cells: Array) -> bool:
-        kinds = self.find_kinds(cells)  # (columns,)
-        is_left = self.left[kinds, self._columns] >= 1
-        is_left &= self.total - np.where(kinds == 0, cells, 0.0) >= self.margin
-        return bool((is_left | (cells != cells)).all())
-
-    def count(self, cells: Array, rows: int) -> None:
-        kinds = self.find_kinds(cells)
-        self.left[kinds, self._columns] += np.where(cells == cells, rows, 0)
-        self.total = self.total + np.where(kinds == 0, rows * cells, 0.0)
-        self.margin = np.maximum(self.margin, _find_rounding(self.total))
+def guard_rounded_numbers(records: Sequence[ValueCounts], group: int, bits: int) -> ColumnGuard:
+    """A guard on counts of numbers rounded to ``bits``."""
+    values = [np.ascontiguousarray(record.values, dtype=float) for record in records]
+    return kernel.RoundedGuard(values, [record.counts[group] for record in records], bits)
 
 
-def _find_rounding(total: Array) -> Array:
-    """Bound of the rounding errors of a sum of whole numbers: none up to 2^53."""
-    return np.where((total > MAX_EXACT_COUNT) & (total < np.inf), MIN_SHARE_LEFT * total, 0.0)
-
-
-class MomentsGuard:
-    """Mean and spread of numbers: removing a number must leave a sum of squares about the mean that is possible."""
-
-    def __init__(self, record: Moments, group: int) -> None:
-        own = record.take_classes(np.array([group]))
-        exponent = own.find_exponents()
-        self.unit, [n] = own.units(), own.n
-        self.n = n.copy()  # (columns,), as are all fields
-        self.mean = np.where(n > 0, own.means(exponent)[0], 0.0)
-        self.spread = n * np.maximum(own.variances(exponent)[0], 0.0)  # sum of squares about the mean, in units
-        self.top = self.spread  # the largest so far
-
-    def allows(self, cells: Array) -> bool:
-        with np.errstate(all="ignore"):
-            away = cells / self.unit - self.mean
-            spread = self.spread - away**2 * self.n / (self.n - 1)
-        # a number equal to the mean leaves the spread as it is: in a constant column, none
-        is_left = (self.n > 1) & ((spread > MIN_SHARE_LEFT * self.top) | (away == 0))
-        return bool((is_left | (cells != cells)).all())
-
-    def count(self, cells: Array, rows: int) -> None:
-        shown, n = cells == cells, self.n + rows
-        with np.errstate(all="ignore"):
-            # Welford's update, with rows = -1 backwards
-            away = cells / self.unit - self.mean
-            self.spread = np.where(shown, self.spread + rows * away**2 * self.n / n, self.spread)
-            self.mean = np.where(shown, self.mean + rows * away / n, self.mean)
-        self.n, self.top = np.where(shown, n, self.n), np.maximum(self.top, self.spread)
+def guard_moments(record: Moments, group: int) -> ColumnGuard:
+    """A guard on means and variances: what is left must have a possible sum of squares about the mean."""
+    own = record.take_classes(np.array([group]))
+    exponent, [n] = own.find_exponents(), own.n
+    spread = n * np.maximum(own.variances(exponent)[0], 0.0)
+    return kernel.MomentsGuard(own.units(), n, np.where(n > 0, own.means(exponent)[0], 0.0), spread)

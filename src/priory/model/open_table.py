@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf, isnan, nan
-from struct import Struct
 from typing import Any
 
 import numpy as np
 
+from priory.core._kernel.rows import hash_numbers
 from priory.core.content_hash import WORD_MASK, scramble_number
 from priory.core.input_guard import name_cells
 from priory.core.typing import Array
@@ -112,7 +112,7 @@ class OpenTable:
         self._keys = [
             hash_column_name(name) ^ (int(ZERO_HASH) if kind == "number" else 0) for name, kind in self.columns
         ]
-        self._doubles, self._words = Struct(f"<{len(self._numbers)}d"), Struct(f"<{len(self._numbers)}Q")
+        self._number_keys = np.array([self._keys[j] for j in self._numbers], dtype=np.uint64)
 
     @property
     def n(self) -> Array:
@@ -167,13 +167,7 @@ class OpenTable:
         return not learns or self.new_columns == "ignore" or all(x[name] is None for name in x.keys() - known)
 
     def hash_row(self, row: SingleRow) -> int:
-        total = 0
-        # the bits of all numbers at once; + 0.0 turns -0.0 into 0.0, and NaN (missing) is skipped
-        numbers = [row[j] for j in self._numbers]
-        bits = self._words.unpack(self._doubles.pack(*(number + 0.0 for number in numbers)))  # type: ignore[operator]
-        for j, number, word in zip(self._numbers, numbers, bits, strict=True):
-            if number == number:
-                total += scramble_number(word ^ self._keys[j])
+        total: int = hash_numbers(np.array([row[j] for j in self._numbers], dtype=float), self._number_keys)
         for j, kind in self._others:
             value = row[j]
             if value is not None and (value or kind == "label"):
