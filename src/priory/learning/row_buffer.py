@@ -10,6 +10,7 @@ is. The rows are counted in one batch when the statistics are read, or when they
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -135,6 +136,17 @@ class RowBuffer(Generic[RowT]):
             self.corrections = None
         if self.sample is not None and (changes := self.sample.remove(row_hash)):
             self._count_changes(changes)
+        return True
+
+    def forget_all(self, rows: Sequence[RowT], groups: Sequence[int]) -> bool:
+        """Forget rows; return False, changing nothing, if only the full statistics can tell of one of them."""
+        corrections, pairs = copy(self.corrections), list(zip(rows, groups, strict=True))
+        for place, pair in enumerate(pairs):
+            if not self.forget(*pair):
+                for row, group in pairs[:place]:
+                    self._learn_row(row, group, self.hash_row(row, group))
+                self.corrections = corrections
+                return False
         return True
 
     def _count_changes(self, changes: int) -> None:
