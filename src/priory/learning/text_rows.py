@@ -157,8 +157,8 @@ class TextRows(RowKind[TextBatch]):
     def wrap_row(self, x: Document, learns: bool) -> list[Document]:
         return [x]
 
-    def list_rows(self, batch: TextBatch) -> list[Document]:
-        return list(batch.documents)
+    def list_rows(self, X: object) -> list[Document] | None:
+        return X if isinstance(X, list) else None
 
     def read_cells(self, batch: TextBatch) -> list[Cells]:
         return [TextCells(batch.documents)]
