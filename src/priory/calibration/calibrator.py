@@ -20,6 +20,7 @@ from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, GaussianMem
 from priory.calibration.linear_members import NO_PAIRS, CodeMember, LinearMember, SlopeMember, make_constant
 from priory.calibration.member_pool import fit_pool
 from priory.calibration.members import EncodedRows, Member, look_up_codes
+from priory.calibration.missing_cells import GapCompletion
 from priory.calibration.row_corrections import step_tempering
 from priory.calibration.row_folds import RowFolds, assign_folds, assign_folds_by_content
 from priory.calibration.solvers import LockstepProblem, Solution, pad_columns, solve_lockstep
@@ -228,6 +229,7 @@ class Calibrator:
     # only for models of a single text:
     pairs: PairChoice = False  # whether pairs of neighbouring words are features
     hold: float = SHIFT_HOLD  # extra penalty on the direction of the mean text
+    keeps_rows: bool = True  # whether rows are kept with the corrections, to complete others
 
     def fit(
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array | None
@@ -246,7 +248,13 @@ class Calibrator:
         with limit_blas_threads():  # the problems are small: threads would wait for each other
             corrections = self._fit_ordered(model, take_rows(some, order.rows), own[order.rows], order, judged)
         if corrections.reads_tokens and not corrections.tokens:
-            return replace(corrections, tokens=model.choose_token_features())
+            corrections = replace(corrections, tokens=model.choose_token_features())
+        if corrections.encoding.columns and corrections.members:
+            _, first = np.unique(order.rows, return_index=True)  # in canonical order, each row once
+            rows = order.rows[np.sort(first)]
+            kept = take_rows(some, rows)
+            gaps = GapCompletion.of(corrections.encoding, kept, counts[rows], self.keeps_rows)
+            return replace(corrections, gaps=gaps)
         return corrections
 
     def _fit_ordered(

@@ -11,8 +11,8 @@ import numpy as np
 
 from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import N_LEVELS, CountedModel, TableEncoding, make_one_hot
-from priory.core.statistics import register_record
 from priory.core.sparse_rows import SparseRows, score_column_sets
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
@@ -122,6 +122,10 @@ class CodeEvidence:
         """Describe why it is not the evidence of this encoding; None if it is."""
         fits = (len(self.weights), self.log_ratios.shape[1]) == (1 + len(encoding.columns), encoding.n_codes)
         return None if fits else "evidence is of other columns"
+
+    def temper_cells(self, encoding: TableEncoding, log_prior: Array) -> Array:
+        """(1 + codes, classes): the class prior itself, and the tempered evidence of each code, zero for a gap."""
+        return np.concatenate([log_prior[None], self.temper_codes(encoding)[1:]])
 
     def temper_codes(self, encoding: TableEncoding) -> Array:
         """(1 + codes, classes): the tempered log prior, and the tempered evidence of each code."""

@@ -20,9 +20,10 @@ import numpy as np
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.member_pool import MemberPool
 from priory.calibration.members import EncodedRows, Member
+from priory.calibration.missing_cells import MAX_ROWS_AT_ONCE, GapCompletion
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import Tempering
-from priory.core.logspace import log, log_normalise
+from priory.core.logspace import log, log_normalise, log_sum_exp
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
 from priory.core.typing import Array
@@ -106,6 +107,7 @@ class Corrections:
     members: tuple[Member, ...] = ()
     pool: MemberPool | None = None
     tokens: tuple[TokenFeatures, ...] = ()  # the features of each text, if a member uses them
+    gaps: GapCompletion | None = None  # of columns that were never missing; None for texts alone
 
     def find_fault(self) -> str | None:
         if not self.members:
@@ -115,8 +117,10 @@ class Corrections:
         if self.evidence is None:
             return "there is no evidence that its members are centred on"
         size = len(self.evidence.log_prior), sum(map(len, self.tokens))
-        misfits = (member.find_misfit(self.encoding, *size) for member in self.members)
-        return self.evidence.find_misfit(self.encoding) or next((fault for fault in misfits if fault), None)
+        misfits = [member.find_misfit(self.encoding, *size) for member in self.members]
+        misfits += [self.evidence.find_misfit(self.encoding)]
+        misfits += [] if self.gaps is None else [self.gaps.find_misfit(self.encoding)]
+        return next((fault for fault in misfits if fault), None)
 
     def fits_model(self, n_classes: int, n_parts: int, columns: Sequence[int]) -> bool:
         """Whether the shapes match a model of this size; ``columns`` has the width of each block, zero for a text."""
@@ -138,12 +142,45 @@ class Corrections:
         found = {kind for member in self.members for kind in member.kinds}
         return ("tempering", *sorted(found, reverse=True))
 
-    def log_probabilities(self, rows: EncodedRows) -> Array:
-        """(rows, classes): log p(c | x), by the pool of all members."""
+    def log_probabilities(self, rows: EncodedRows, log_prior: Array) -> Array:
+        """(rows, classes): log p(c | x), by the pool of all members; ``log_prior`` is the answer if all is missing."""
+        answers = self._pool_members(rows)
+        if self.gaps is not None:
+            gaps = self.gaps.find_gaps(rows)
+            found = np.flatnonzero(gaps.any(axis=1))
+            for start in range(0, len(found), MAX_ROWS_AT_ONCE):
+                at = found[start : start + MAX_ROWS_AT_ONCE]
+                answers[at] = self._answer_gaps(rows.take_rows(at), gaps[at], answers[at], log_prior)
+        return answers
+
+    def _pool_members(self, rows: EncodedRows) -> Array:
         assert self.pool is not None
         assert self.evidence is not None
         base = np.repeat(log_normalise(self.evidence.log_prior[None]), len(rows), axis=0)
         return self.pool.mix_answers([base, *(member.log_probabilities(rows) for member in self.members)])
+
+    def _answer_gaps(self, rows: EncodedRows, gaps: Array, answers: Array, log_prior: Array) -> Array:
+        """(rows, classes): log p(c | x) of rows with gaps, given the ``answers`` to gaps that are read as missing."""
+        assert self.gaps is not None
+        assert self.evidence is not None
+        if len(self.gaps.weight):
+            nearest = self.gaps.find_nearest(rows, gaps, self._kept_ranks)
+            copies = np.repeat(np.arange(len(rows)), nearest.shape[1])
+            completed = rows.take_rows(copies, self.gaps.complete_cells(rows, gaps, nearest))
+            # (rows, nearest, classes): each completed row with the share of the row that completes it
+            weights = self.gaps.weight[nearest]
+            shares = np.log(weights / weights.sum(axis=1, keepdims=True))
+            answers = log_sum_exp(
+                self._pool_members(completed).reshape(*nearest.shape, -1) + shares[:, :, None], axis=1
+            )
+        tempered = rows.look_up(self.evidence.temper_cells(self.encoding, log_prior)) + rows.text_logits
+        exponent = self.gaps.weigh_tempered(gaps)
+        return log_normalise((1 - exponent) * answers + exponent * tempered)
+
+    @cached_property
+    def _kept_ranks(self) -> Array:
+        assert self.gaps is not None
+        return self.gaps.rank_kept(self.encoding)
 
 
 PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time
@@ -253,7 +290,8 @@ class CalibratedModel:
             return self.model.evidence_terms(cells).log_joint
         if not self.corrections.members:
             return log_normalise(self.corrections.tempering.logits(self.model.evidence_terms(cells)))
-        return self.corrections.log_probabilities(self._make_rows(cells, self.corrections))
+        rows = self._make_rows(cells, self.corrections)
+        return self.corrections.log_probabilities(rows, self.model.estimated_log_prior())
 
     def _make_rows(self, cells: Sequence[Cells], corrections: Corrections) -> EncodedRows:
         texts, blocks = self.model.take_texts()

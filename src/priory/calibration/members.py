@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ from priory.calibration.table_encoding import (
 from priory.core.column_kernels import round_number_to_bits
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
-from priory.model.cells import Cells
+from priory.model.cells import Cells, take_rows
 
 MAX_LOGIT_WEIGHT = 1e6  # far above any fitted weight; sums of weights stay finite
 
@@ -44,6 +44,15 @@ class EncodedRows:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def take_rows(self, rows: Array, cells: Sequence[Cells] | None = None) -> EncodedRows:
+        """Select rows, optionally with other cells."""
+        return replace(
+            self,
+            cells=take_rows(self.cells, rows) if cells is None else cells,
+            encode_tokens=lambda: [tokens.take_rows(rows) for tokens in self.tokens],
+            text_logits=self.text_logits[rows],
+        )
 
     @cached_property
     def codes(self) -> Array:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from priory.calibration.corrections import Corrections
-from priory.calibration.members import RowCodes, SingleRow
+from priory.calibration.members import EncodedRows, RowCodes, SingleRow
 from priory.calibration.tempering import MAX_EXPONENT, MAX_WEIGHT, Tempering
 from priory.core._kernel import rows as kernel
 from priory.core.logspace import log_normalise_row
+from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
+from priory.model.cells import Cells
 from priory.model.ledger import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.model.open_model import RowEvidence
 
@@ -29,6 +32,8 @@ class RowCorrections:
         encoding, evidence = corrections.encoding, corrections.evidence
         self.columns = [RowCodes(column) for column in encoding.columns]
         self.starts = (1 + encoding.starts[:-1]).tolist()
+        completed = () if corrections.gaps is None else corrections.gaps.is_completed[: len(self.columns)]
+        self.completed = np.flatnonzero(completed).tolist()  # the columns whose gaps are completed
         if evidence is not None:
             base = np.concatenate([evidence.log_prior[None], np.zeros(evidence.log_ratios.T.shape)])
             # (1 + codes, (1 + members) x classes): one lookup of a code gives the weights of all members
@@ -41,6 +46,23 @@ class RowCorrections:
     def update_tempering(self, tempering: Tempering) -> None:
         """Replace the tempering."""
         self.corrections = replace(self.corrections, tempering=tempering)
+
+    def has_gap(self, cells: Sequence[Any]) -> bool:
+        """Whether a cell is missing in a column whose gaps are completed."""
+        return any(cells[j] is None or cells[j] != cells[j] for j in self.completed)
+
+    def complete_row(
+        self, cells: Sequence[Cells], evidence: RowEvidence | None, tokens: Sequence[Array], log_prior: Array
+    ) -> Array:
+        """(classes,): log p(c | x) of a row with gaps; ``cells`` are the blocks of a table of one row."""
+        corrections = self.corrections
+        no_texts = np.zeros(len(log_prior))
+        logits = no_texts if evidence is None else weigh_evidence(corrections.tempering, evidence.take_texts())
+        features = [
+            make_token_row(chosen, len(known)) for chosen, known in zip(tokens, corrections.tokens, strict=True)
+        ]
+        rows = EncodedRows(corrections.encoding, cells, lambda: features, logits[None], corrections.evidence)
+        return np.asarray(corrections.log_probabilities(rows, log_prior)[0])
 
     def log_probabilities(self, cells: Sequence[Any], evidence: RowEvidence | None, tokens: Sequence[Array]) -> Array:
         """(classes,): log p(c | x), given the cells of the columns that have codes.
@@ -63,6 +85,12 @@ class RowCorrections:
             logits[1:] += weigh_evidence(tempering, evidence.take_texts())  # all members but the base rate
         kernel.mix_members(logits, pool.exponents, pool.share, answer := np.empty(logits.shape[1]))
         return answer
+
+
+def make_token_row(chosen: Array, width: int) -> SparseRows:
+    """A sparse row of unit length, with the token features of one text."""
+    values = np.full(len(chosen), 1 / sqrt(max(len(chosen), 1)), dtype=np.float32)
+    return SparseRows(np.array([0, len(chosen)]), chosen.astype(np.int32), values, width)
 
 
 def weigh_evidence(tempering: Tempering, evidence: RowEvidence) -> Array:

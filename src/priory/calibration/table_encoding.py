@@ -7,7 +7,7 @@ labels have code -1 and are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -32,6 +32,7 @@ MISSING_LEVEL = 8  # of a column in a pair; values have the levels below it
 N_LEVELS = MISSING_LEVEL + 1
 MAX_DEVIATIONS = 6.0  # standardised numbers beyond it count as this
 MAX_KNOTS = 65  # of the map to normal scores
+RANK_STEPS = 256  # ranks are whole numbers from 0 to this
 
 
 class CountedModel(Protocol):
@@ -138,6 +139,21 @@ class ColumnCodes:
         away = (x / 2 - self.mean / 2) / (self.deviation / 2) if x == x else 0.0
         return max(-MAX_DEVIATIONS, min(away, MAX_DEVIATIONS))
 
+    @cached_property
+    def _ranks(self) -> Array:
+        """(knots,): the rank of each knot among the rows."""
+        from statistics import NormalDist  # a slow import, which most predictions do not need
+
+        return RANK_STEPS * np.array([NormalDist().cdf(score) for score in self.scores.tolist()])
+
+    def rank_column(self, cells: Cells, j: int) -> Array:
+        """(rows,): the rank of each number of column ``j``, or the code of each label; missing is below all ranks."""
+        if not isinstance(cells, NumberCells):
+            return self.encode_column(cells, j)
+        x = np.asarray(cells.data[:, j], dtype=float)
+        ranks = np.interp(x, self.knots, self._ranks) if len(self.knots) else np.zeros(len(x))
+        return np.where(np.isnan(x), -RANK_STEPS // 2, np.rint(np.nan_to_num(ranks))).astype(np.int64)
+
 
 def find_moments(values: Array, counts: Array) -> tuple[float, float]:
     """Return mean and standard deviation of values with counts; the deviation is 1 if there is none."""
@@ -220,10 +236,22 @@ class TableEncoding:
         """The number of codes of all columns."""
         return int(self.starts[-1])
 
+    @cached_property
+    def missing_codes(self) -> Array:
+        """(columns,): the code of a missing cell."""
+        return np.diff(self.starts) - 1
+
     def encode(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns): the code of each cell, -1 for an unknown label."""
+        return self._map_columns(ColumnCodes.encode_column, cells)
+
+    def rank_cells(self, cells: Sequence[Cells]) -> Array:
+        """(rows, columns): the rank of each number, and the code of each label."""
+        return self._map_columns(ColumnCodes.rank_column, cells)
+
+    def _map_columns(self, function: Callable[[ColumnCodes, Cells, int], Array], cells: Sequence[Cells]) -> Array:
         columns = [
-            column.encode_column(x, j)
+            function(column, x, j)
             for block, x in zip(self.blocks, cells, strict=True)
             for j, column in enumerate(block)
         ]

@@ -387,7 +387,7 @@ class TableRows(RowKind[Table]):
         )
 
         plan = FitPlan(refine=bool(self.parameters.refine), together=self.parameters.structure == "auto")
-        return Calibrator(sys.maxsize, plan)
+        return Calibrator(sys.maxsize, plan, keeps_rows=self.memory > 0)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:
