@@ -33,6 +33,7 @@ HOMES = {
     "explain": "explain:explain_command",
     "evaluate": "evaluate:evaluate_command",
     "audit": "report:audit_command",
+    "drift": "report:drift_command",
     "report": "report:report_command",
     "learn": "update:learn_command",
     "forget": "update:forget_command",

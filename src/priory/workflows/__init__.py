@@ -7,6 +7,7 @@
     evaluate    compare a model's predictions with the labels of files
     report      write an HTML report about a model on the rows of files
     audit       look for leakage in files
+    drift       compare the rows of files with newer rows
     learn       learn the rows of files into a model file
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from priory.workflows.model_files import Callbacks, FileTask
     from priory.workflows.prediction import Predictions, predict
     from priory.workflows.regression_files import NumberPredictions
-    from priory.workflows.reports import ReportResult, audit, report
+    from priory.workflows.reports import ReportResult, audit, drift, report
     from priory.workflows.row_splits import JudgingOptions
     from priory.workflows.training import RegressionResult, train
     from priory.workflows.training_results import TrainingOptions, TrainingResult
@@ -55,6 +56,7 @@ __all__ = [
     "TrainingResult",
     "UpdateResult",
     "audit",
+    "drift",
     "evaluate",
     "explain",
     "explain_values",
@@ -87,6 +89,7 @@ _HOME = {
     "TrainingResult": "workflows.training_results",
     "UpdateResult": "workflows.updates",
     "audit": "workflows.reports",
+    "drift": "workflows.reports",
     "evaluate": "workflows.evaluation",
     "explain": "workflows.explanations",
     "explain_values": "workflows.explanations",
