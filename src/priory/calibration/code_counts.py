@@ -11,9 +11,8 @@ import numpy as np
 
 from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import N_LEVELS, CountedModel, TableEncoding, make_one_hot
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, score_column_sets
-from priory.core.statistics import ROUNDING_TOLERANCE
+from priory.core.statistics import ROUNDING_TOLERANCE, register_record
 from priory.core.typing import Array
 
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together

@@ -24,8 +24,8 @@ from priory.calibration.missing_cells import MAX_ROWS_AT_ONCE, GapCompletion
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import Tempering
 from priory.core.logspace import log, log_normalise, log_sum_exp
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.model.cells import Cells, take_rows
 from priory.model.ledger import EvidenceTerms

@@ -14,7 +14,7 @@ from priory.calibration.logit_parts import LogitParts, add_columns, split_codes
 from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
 from priory.calibration.table_encoding import MAX_SCORE, TableEncoding
 from priory.core.logspace import log_normalise, normalise
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 
 SHARED_PARTS = (0.1, 0.5, 1.0)  # shrinkage towards the covariance of all classes

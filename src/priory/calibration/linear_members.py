@@ -16,8 +16,8 @@ from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core._kernel import rows as kernel
 from priory.core.logspace import log_normalise
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, join_columns
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise, log_sum_exp, normalise
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 
 EXPONENT_PRECISION = 0.1  # of the Gaussian prior of the log exponents

@@ -19,7 +19,7 @@ import numpy as np
 
 from priory.calibration.members import EncodedRows
 from priory.calibration.table_encoding import RANK_STEPS, ColumnCodes, TableEncoding
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.model.cells import Cells, LabelCells, NumberCells, TextCells, take_rows
 

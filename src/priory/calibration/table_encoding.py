@@ -17,9 +17,8 @@ import numpy as np
 
 from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import find_normal_quantiles
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows
-from priory.core.statistics import is_increasing
+from priory.core.statistics import is_increasing, register_record
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.families.value_counts import take_shown_values
@@ -135,6 +134,12 @@ class ColumnCodes:
             return np.zeros(len(x))
         return np.where(np.isnan(x), 0.0, np.interp(x, self.knots, self.scores))
 
+    def standardise(self, x: float) -> float:
+        """Return a number less the mean, in standard deviations, between bounds; 0 if missing."""
+        # halves do not overflow
+        away = (x / 2 - self.mean / 2) / (self.deviation / 2) if x == x else 0.0
+        return max(-MAX_DEVIATIONS, min(away, MAX_DEVIATIONS))
+
     @cached_property
     def _ranks(self) -> Array:
         """(knots,): the rank of each knot among the rows."""
@@ -148,12 +153,6 @@ class ColumnCodes:
         x = np.asarray(cells.data[:, j], dtype=float)
         ranks = np.interp(x, self.knots, self._ranks) if len(self.knots) else np.zeros(len(x))
         return np.where(np.isnan(x), -RANK_STEPS // 2, np.rint(np.nan_to_num(ranks))).astype(np.int64)
-
-    def standardise(self, x: float) -> float:
-        """Return a number less the mean, in standard deviations, between bounds; 0 if missing."""
-        # halves do not overflow
-        away = (x / 2 - self.mean / 2) / (self.deviation / 2) if x == x else 0.0
-        return max(-MAX_DEVIATIONS, min(away, MAX_DEVIATIONS))
 
 
 def find_moments(values: Array, counts: Array) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from priory.calibration.code_counts import CodeCounts, CodeEvidence
 from priory.calibration.members import EncodedRows, look_up_codes
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.model.ledger import EvidenceTerms
 

@@ -26,8 +26,7 @@ from priory.calibration.tempering import FitRows, to_classes, to_logits
 from priory.core._kernel import trees as kernel
 from priory.core.content_hash import scramble_bits
 from priory.core.logspace import log_normalise
-from priory.core.registration import register_record
-from priory.core.statistics import is_increasing
+from priory.core.statistics import is_increasing, register_record
 from priory.core.typing import Array
 
 DEPTH, RATE, MAX_TREES = 5, 0.15, 200

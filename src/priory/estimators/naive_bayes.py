@@ -9,7 +9,7 @@ import numpy as np
 
 from priory.calibration.answer_lines import split_answers
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
@@ -287,6 +287,12 @@ class NaiveBayes(CorrectedClassifier):
         """Map each column of dates to its time zone, "" for none."""
         schema: Schema = self._find_attribute("_schema")
         return schema.find_zones()
+
+    @property
+    def column_formats_(self) -> dict[str, str]:
+        """Map each column written in a notation such as 1.234,5 or 31/12/2024 to it."""
+        schema: Schema = self._find_attribute("_schema")
+        return dict(schema.formats)
 
     @property
     def alpha_(self) -> float:
