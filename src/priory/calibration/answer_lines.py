@@ -237,7 +237,7 @@ class PoolLines:
         lines = np.einsum("nkc,nkcl->ncl", share, lines.reshape(*share.shape, -1))
         left = mean - first - lines.sum(axis=2)
         # the same for tempered naive Bayes, to which a missing cell is no evidence
-        exponent = corrections.gaps.weigh_tempered(gaps)
+        exponent = corrections.gaps.weigh_tempered(rows, gaps)
         tempered = look_up_cells(rows, corrections.evidence.temper_codes(corrections.encoding))
         own = np.concatenate([tempered, texts], axis=2)
         lines *= 1 - exponent[:, :, None]

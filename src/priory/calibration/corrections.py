@@ -184,7 +184,7 @@ class Corrections:
         pooled = self.pool_members(completed).reshape(*log_shares.shape, -1)
         mean = log_sum_exp(pooled + log_shares[:, :, None], axis=1)
         tempered = rows.look_up(self.evidence.temper_cells(self.encoding, log_prior)) + rows.text_logits
-        exponent = self.gaps.weigh_tempered(gaps)
+        exponent = self.gaps.weigh_tempered(rows, gaps)
         return log_normalise((1 - exponent) * mean + exponent * tempered)
 
     @cached_property
