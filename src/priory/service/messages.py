@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from priory.core.typing import ReturnT
 from priory.errors import (
     DataError,
     MissingDependencyError,
@@ -35,6 +36,7 @@ from priory.sources.json_lines import check_unique_keys
 from priory.sources.mail import read_mail
 
 if TYPE_CHECKING:
+    from priory.service.changes import ChangeAnswer, ChangeRequest
     from priory.service.server import Service
 
 
@@ -143,15 +145,6 @@ class EvaluateMessage(RowsMessage):
     learned: bool = False  # whether the model has learned these rows
 
 
-class AuditMessage(RowsMessage):
-    """Rows to search for leakage, optionally with labels and test rows."""
-
-    labels: Labels | UnsetType = UNSET
-    test: RowsMessage | UnsetType = UNSET
-    groups: str | None = None  # the name of a column
-    time: str | None = None  # the name of a column
-
-
 class CreateMessage(Struct, forbid_unknown_fields=True):
     """A new model: its kind, and the parameters of ``TextClassifier`` or ``NaiveBayes``."""
 
@@ -203,10 +196,6 @@ class EvaluateAnswer(Struct):
     version: int
     rows: int
     scores: dict[str, Any]
-
-
-class AuditAnswer(Struct):
-    findings: list[dict[str, Any]]
 
 
 class EventInfo(Struct, omit_defaults=True):
@@ -300,6 +289,15 @@ class Call:
         body, query = await self.request.body(), self.request.scope["query_string"].decode("latin-1")
         heading = f"{self.request.method} {self.request.scope['path']}?{query}\n{self.content_type}\n"
         return hashlib.blake2b(heading.encode() + body, digest_size=32).digest()
+
+    async def run(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
+        """Run a slow function in a thread."""
+        return await self.service.run_slowly(function, *arguments)
+
+    async def change(self, kind: type[ChangeRequest], **what: Any) -> ChangeAnswer:
+        """Change the model in the name of the sender; the answer comes once the change is on disk."""
+        request = kind(self.name, self.identity.name, self.key, await self.hash_request(), **what)
+        return await self.service.change(request)
 
     def read_query_number(self, name: str, default: int, largest: int) -> int:
         """Return a whole number from 0 to ``largest`` from the query string."""

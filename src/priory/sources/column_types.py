@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import families_by_name
-from priory.sources import cell_parsing as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.cell_parsing import RowChunk, add_date_parts, choose_date_parts, find_declared_zone
@@ -35,7 +34,6 @@ from priory.text.tokenizer import estimate_word_count
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily
-    from priory.tables.table import Column, Table
     from priory.text.documents import PackedDocuments
 
 
@@ -155,7 +153,7 @@ class ModelColumns:
     def read_input_rows(self, chunk: RowChunk) -> InputRows:
         """Convert a chunk to the input of estimators: texts, or an Arrow table of numbers and strings."""
         if self.is_one_text:
-            return arrow.fill_missing(cells.cast_to_text(chunk.batch.column(self.names[0])), "").to_pylist()
+            return cells.fill_missing(cells.cast_to_text(chunk.batch.column(self.names[0])), "").to_pylist()
         return self.read_arrow_table(chunk)
 
     def read_arrow_table(self, chunk: RowChunk) -> pa.Table:
@@ -207,7 +205,7 @@ def make_model_rows(rows: InputRows) -> list[str] | Table:
 def _make_column(column: pa.Array) -> Column:
     """Convert a column of an Arrow table; a column without cells may hold numbers or labels."""
     if pa.types.is_floating(column.type):
-        return Column("number", numbers=arrow.unpack_column(column))
+        return Column("number", numbers=cells.unpack_column(column))
     if column.null_count == len(column):
         return Column("empty")
     return Column("label", labels=cells.encode_label_column(column))
@@ -276,7 +274,7 @@ class LabelReader:
     def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
         """For each labelled row the index of its class in ``names``, and the chunk with only these rows."""
         column = chunk.batch.column(self.target)
-        place, found = arrow.number_texts(cells.cast_to_text(column))
+        place, found = cells.number_texts(cells.cast_to_text(column))
         missing = {"", *self.column_options.missing}
         labels = [label for label in found if label.strip() not in missing]
         n_before, self.n_rows = len(self.class_codes), self.n_rows + len(column)

@@ -38,9 +38,7 @@ from priory.workflows.training import score_regression
 
 if TYPE_CHECKING:
     from priory.evaluation.regression_scores import RegressionScores
-    from priory.evaluation.scores import Scores
     from priory.regression.linear_regression import BayesianLinearRegression
-    from priory.sources.column_types import InputRows
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
     Classifiers = Mapping[str, TableOrTextClassifier]
