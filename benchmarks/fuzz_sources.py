@@ -17,7 +17,8 @@ import atheris
 
 with atheris.instrument_imports(include=["priory.sources"]):
     from priory.sources import ReadOptions, mail, mail_structure, open_files
-    from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
+    from priory.sources.column_inference import infer_columns
+    from priory.sources.column_types import ColumnOptions, LabelReader
 
 from priory.errors import PrioryError
 

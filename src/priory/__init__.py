@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from priory.export.html_report import report
     from priory.export.onnx import to_onnx
     from priory.leakage import audit
+    from priory.learning.drift_alarm import DriftMonitor, find_drift
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.regression.logistic_regression import BayesianLogisticRegression
     from priory.regression.sigmoid_unit import SigmoidUnit
@@ -39,6 +40,7 @@ __all__ = [
     "Calibrated",
     "Client",
     "Continuum",
+    "DriftMonitor",
     "GibbsClassifier",
     "Hypotheses",
     "MDLDiscretiser",
@@ -52,6 +54,7 @@ __all__ = [
     "bayes_rate",
     "decide",
     "families",
+    "find_drift",
     "inbox",
     "load",
     "measure_dependence",
@@ -75,6 +78,7 @@ _HOME = {
     "Calibrated": "estimators.calibrated",
     "Client": "service.client",
     "Continuum": "bayes.continuum",
+    "DriftMonitor": "learning.drift_alarm",
     "GibbsClassifier": "estimators.bayes_optimal",
     "Hypotheses": "bayes.finite",
     "MDLDiscretiser": "estimators.mdl_discretiser",
@@ -86,6 +90,7 @@ _HOME = {
     "audit": "leakage",
     "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
+    "find_drift": "learning.drift_alarm",
     "inbox": "bayes.course",
     "load": "storage",
     "measure_dependence": "estimators.dependence",

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from priory.errors import DataError
 from priory.sources import ReadOptions, open_files
-from priory.sources.column_types import ColumnOptions, LabelReader, infer_columns
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions, LabelReader
 from priory.sources.writers import escape_formulas, unescape_formula
 
 
@@ -46,7 +47,6 @@ NUMBERS = {
 
 
 NO_NUMBERS = {
-    "1,5": "'1,5' is not a number; use a point as the decimal separator",
     "0x1f": "'0x1f' is not a number; correct it, or use --missing 0x1f, --coerce or --type x=label",
     "१२": "'१२' is not a number; correct it, or use --missing '१२', --coerce or --type x=label",
     "inf": "'inf' is not a number; correct it, or use --missing inf, --coerce or --type x=label",

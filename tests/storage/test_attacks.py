@@ -586,7 +586,7 @@ def list_members():
     codes = next(c for block in corrections.encoding.blocks for c in block if len(c.scores))
     return example, [
         *((gaussian.gaussian, name) for name in ("means", "roots", "constants")),
-        (gaussian, "labels"),
+        (corrections.evidence, "log_ratios"),
         (codes, "scores"),
     ]
 

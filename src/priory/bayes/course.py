@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.similar_names import suggest_name
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 
 RELATIVE_TOLERANCE = 0.005  # three digits are enough; whole numbers must be exact
 

@@ -33,6 +33,7 @@ HOMES = {
     "explain": "predict:explain_command",
     "evaluate": "evaluate:evaluate_command",
     "audit": "evaluate:audit_command",
+    "drift": "evaluate:drift_command",
     "report": "evaluate:report_command",
     "learn": "model_file:learn_command",
     "forget": "model_file:forget_command",

@@ -1,4 +1,4 @@
-"""``priory evaluate``, ``report`` and ``audit``: scores, an HTML page about a model, and leakage in the data."""
+"""``priory evaluate``, ``report``, ``audit`` and ``drift``: scores, an HTML page, leakage in data, changes of data."""
 
 from __future__ import annotations
 
@@ -198,6 +198,46 @@ def audit_command(
     else:
         print_lines(str(findings), indent="")
     raise click.exceptions.Exit(findings.exit_code)
+
+
+@options.sectioned_command(
+    "drift",
+    short_help="Compare rows with newer rows.",
+    epilog="Example: priory drift january.csv --new february.csv --target label",
+)
+@options.files_argument
+@click.option(
+    "--new",
+    "new",
+    multiple=True,
+    required=True,
+    type=options.FILE_PATH_TYPE,
+    metavar="FILE",
+    help="The newer rows; may be repeated.",
+)
+@click.option(
+    "--false-alarms",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.01,
+    show_default=True,
+    help="The probability of an alarm if nothing has changed.",
+)
+@click.option("--stream", is_flag=True, help="The newer rows are in the order of time: find the row of the change.")
+@options.json_option
+@options.column_options
+@options.reading_options
+def drift_command(
+    paths: tuple[str, ...], new: tuple[str, ...], false_alarms: float, stream: bool, json_: bool, **given: Any
+) -> None:
+    """Compare the rows of FILEs with newer rows: which columns, and which words of texts, have changed?
+
+    Each line is a column or word with its share before and after, and the evidence in decibans (+20 is a hundred to
+    one). With --target columns are compared within each class. The exit code is 3 if there is drift, else 0.
+    """
+    with options.open_task(paths, given, more_paths=new) as task:
+        found = workflows.drift(task, new=new, false_alarms=false_alarms, stream=stream)
+    print_json(found.to_dict()) if json_ else print_lines(str(found), indent="")
+    raise click.exceptions.Exit(3 if found else 0)
 
 
 @options.sectioned_command(

@@ -62,7 +62,12 @@ def train_command(
     """
     training = options.pop_training_options(given)
     engine, located = pop_engine_options(given, paths)
-    model_path = options.check_output_path(out or _make_model_path(paths[0]), paths, force)
+    try:
+        model_path = options.check_output_path(out or _make_model_path(paths[0]), paths, force)
+    except FileExistsError:
+        with options.open_task(located, given) as task:
+            task.columns.find_target(task.open())  # a wrong target is reported before a file that would be replaced
+        raise
     if model_path is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
     report_path = options.check_output_path(report, paths, force)

@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from priory.core.similar_names import suggest_name
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 from priory.sources import arrow_files, byte_streams
 from priory.sources.arrow_files import ArrowTable, ColumnarReader, ColumnarTable, ParquetTable
 from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path

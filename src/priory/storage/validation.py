@@ -16,9 +16,8 @@ import numpy as np
 
 import priory
 from priory.calibration.corrections import Corrections
-from priory.core import registration
-from priory.core.registration import EstimatorRegistration, Registration, SelfChecking
-from priory.core.statistics import Statistics
+from priory.core import statistics as registration
+from priory.core.statistics import EstimatorRegistration, Registration, SelfChecking, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError
 from priory.model.model_statistics import ModelStatistics
@@ -223,7 +222,11 @@ COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "alpha_": float,
     "salt_": int,
 }
-UNFITTED_ATTRIBUTES = {"target_", "missing_"}  # of a model that was trained from files and has forgotten all rows
+UNFITTED_ATTRIBUTES = {
+    "target_",
+    "missing_",
+    "formats_",
+}  # of a model that was trained from files and has forgotten all rows
 MISFIT = "does not fit the columns and parameters of the model"
 ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike
 

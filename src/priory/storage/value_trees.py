@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.registration import EstimatorRegistration, Registration
-from priory.core.statistics import Statistics
+from priory.core.statistics import EstimatorRegistration, Registration, Statistics
 from priory.core.typing import Array
 from priory.errors import KindError, ModelFileError
 from priory.storage import validation

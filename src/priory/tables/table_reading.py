@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array, name_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.tables.column_reading import make_object_array, read_array_column, read_named_column
 from priory.tables.dates import Zones
-from priory.tables.table import Table, make_named_table
+from priory.tables.table import Table, make_named_table, make_object_array, read_array_column, read_named_column
 
 MAX_NAMES_SHOWN = 10
 
@@ -49,6 +48,17 @@ def read_table(X: object, zones: Zones | None = None) -> Table:
 
     frame = find_frame(X)
     return _table_from_array(X) if frame is None else read_frame(frame, zones)
+
+
+def list_rows_as_dicts(X: Any) -> list[dict[str, object]] | None:
+    """The rows of a small table with names, without reading its columns; None if it is of another type."""
+    if isinstance(X, list | tuple):
+        return list(X) if all(isinstance(row, dict) for row in X) else None
+    if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas
+        names = X.columns.tolist()
+        return [dict(zip(names, cells, strict=True)) for cells in X.to_numpy(dtype=object).tolist()]
+    list_rows = getattr(X, "to_dicts", None) or getattr(X, "to_pylist", None)  # polars, Arrow
+    return None if list_rows is None else list_rows()
 
 
 def take_text_column(X: object) -> object:

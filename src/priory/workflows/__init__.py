@@ -7,6 +7,7 @@
     evaluate    compare a model's predictions with the labels of files
     report      write an HTML report about a model on the rows of files
     audit       look for leakage in files
+    drift       compare the rows of files with newer rows
     learn       learn the rows of files into a model file
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from priory.workflows.explanations import explain, explain_values, find_counterfactuals, rank_columns
     from priory.workflows.model_files import Callbacks, FileTask
     from priory.workflows.prediction import NumberPredictions, Predictions, predict
-    from priory.workflows.reports import ReportResult, audit, report
+    from priory.workflows.reports import ReportResult, audit, drift, report
     from priory.workflows.row_counting import TrainingOptions
     from priory.workflows.training import RegressionResult, TrainingResult, train
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
@@ -53,6 +54,7 @@ __all__ = [
     "TrainingResult",
     "UpdateResult",
     "audit",
+    "drift",
     "evaluate",
     "explain",
     "explain_values",
@@ -85,6 +87,7 @@ _HOME = {
     "TrainingResult": "workflows.training",
     "UpdateResult": "workflows.updates",
     "audit": "workflows.reports",
+    "drift": "workflows.reports",
     "evaluate": "workflows.evaluation",
     "explain": "workflows.explanations",
     "explain_values": "workflows.explanations",

@@ -22,10 +22,9 @@ from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
 from priory.estimators.learning_curve import score_by_rows
-from priory.evaluation import group_scores
-from priory.evaluation.comparison import COMPARED_SCORES, compare_scores
+from priory.evaluation import comparison
+from priory.evaluation.comparison import COMPARED_SCORES, CostScores, GroupScores, LiftRow, ThresholdRow, compare_scores
 from priory.evaluation.decisions import Costs, find_class_index
-from priory.evaluation.group_scores import CostScores, GroupScores, LiftRow, ThresholdRow
 from priory.evaluation.scores import Scores
 from priory.sources import FileRows
 from priory.sources.byte_streams import read_ahead
@@ -225,8 +224,8 @@ class DecisionTables:
         if blocks and self.positive:
             blocks[0] += f"\nThe positive class is {self.positive}."
         if self.thresholds:
-            blocks.append(group_scores.format_thresholds(self.thresholds, self.positive))
-        return [*blocks, group_scores.format_lift(self.lift, self.positive)] if self.lift else blocks
+            blocks.append(comparison.format_thresholds(self.thresholds, self.positive))
+        return [*blocks, comparison.format_lift(self.lift, self.positive)] if self.lift else blocks
 
 
 def tabulate_decisions(
@@ -253,9 +252,9 @@ def tabulate_decisions(
     label = _find_positive_class(classes, scores, positive) if lift or thresholds or names_positive else ""
     return DecisionTables(
         label,
-        None if table is None else group_scores.compute_cost_scores(scores, table),
-        group_scores.compute_lift(scores, label) if lift else [],
-        group_scores.compute_thresholds(scores, label, table) if thresholds else [],
+        None if table is None else comparison.compute_cost_scores(scores, table),
+        comparison.compute_lift(scores, label) if lift else [],
+        comparison.compute_thresholds(scores, label, table) if thresholds else [],
     )
 
 
@@ -386,7 +385,7 @@ def evaluate(
 def _summarise(scores: dict[str, Scores], n_rows: int, side: SideColumns, by: Sequence[str]) -> Evaluation:
     own, others = scores[EVALUATED], {name: one for name, one in scores.items() if name != EVALUATED}
     rows = slice(None) if own.positions is None else own.positions
-    groups = {name: group_scores.score_groups(own, side.get_texts(name)[rows], name) for name in by}
+    groups = {name: comparison.score_groups(own, side.get_texts(name)[rows], name) for name in by}
     return Evaluation(own, n_rows, groups, others)
 
 

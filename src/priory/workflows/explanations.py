@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from priory.core.sharding import space_evenly
-from priory.core.similar_names import suggest_name
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 from priory.evaluation.decisions import find_class_index
 from priory.evaluation.intervals import Interval, mean_interval
 from priory.model.ledger import Ledger, Ledgers

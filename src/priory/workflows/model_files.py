@@ -221,14 +221,19 @@ def get_model_columns(model: FileModel) -> ModelColumns:
         levels = {term.column for term in model.statistics_.terms if term.kind == "level"}
         names = getattr(model, "feature_names_in_", [])
         return ModelColumns(
-            {str(name): "label" if name in levels else "number" for name in names}, missing, is_trained=True
+            {str(name): "label" if name in levels else "number" for name in names},
+            missing,
+            is_trained=True,
+            formats=dict(getattr(model, "formats_", ())),
         )
     if isinstance(model, priory.TextClassifier):
         names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
         return ModelColumns({str(names[0]): "text"}, missing, is_trained=True)
     declared = model.families if isinstance(model.families, dict) else {}
     kinds = {name: "label" if kind == "empty" else kind for name, kind in model.column_kinds_.items()}
-    return ModelColumns(kinds, missing, declared, is_trained=True, zones=model.column_zones_)
+    return ModelColumns(
+        kinds, missing, declared, is_trained=True, zones=model.column_zones_, formats=model.column_formats_
+    )
 
 
 def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:

@@ -12,12 +12,13 @@ import pyarrow as pa
 
 import priory
 from priory.core.display_table import join_words
-from priory.core.similar_names import describe_similar_labels
+from priory.core.input_guard import describe_similar_labels
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources import FileReader, FileRows, RowChunk, column_types
 from priory.sources.byte_streams import format_path, peek_first, read_ahead
-from priory.sources.column_types import InferredColumns, InputRows, ModelColumns, TargetReader
+from priory.sources.column_inference import InferredColumns, infer_columns, looks_like_data
+from priory.sources.column_types import InputRows, ModelColumns, TargetReader
 from priory.sources.mail import MAIL_FLAG_MESSAGES
 from priory.workflows import model_files
 from priory.workflows.explanations import list_strongest_evidence
@@ -157,6 +158,7 @@ def take_first_rows(rows: InputRows, count: int) -> InputRows:
 
 
 MAX_WEIGHTS_SHOWN = 12
+MAX_ROWS_OF_RARE_CLASS, MIN_ROWS_TO_NAME_RARE_CLASSES, MAX_CLASSES_NAMED = 2, 50, 10
 
 
 @dataclass
@@ -238,6 +240,7 @@ def train_regression(
     if not model_files.is_regression(model):
         raise DataError(f"{format_path(rows.files[0].path)}: no row has a number to predict; give rows with the target")
     model.target_, model.missing_ = target, tuple(sorted(columns.missing))
+    model.formats_ = tuple(columns.formats.items())
     result = RegressionResult(
         model,
         sample.rows,
@@ -334,7 +337,9 @@ def train(
     rows, column_options, callbacks = task.open(), task.columns, task.callbacks
     target, names = column_options.find_target(rows), column_options.find_features(rows)
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
-    inferred = column_types.infer_columns(first, names, column_options)
+    if looks_like_data(first, (target, *names)):
+        callbacks.notify("the first row looks like data rather than names of columns; if it is, use --no-header")
+    inferred = infer_columns(first, names, column_options)
     if (
         not column_options.labels_as_text
         and not options.textbook
@@ -385,7 +390,11 @@ def _check_classes(model: TableOrTextClassifier, rows: FileRows, callbacks: Call
         )
     counts = dict(zip(map(str, model.classes_), model.class_count_.tolist(), strict=True))
     if similar := describe_similar_labels(counts):
-        callbacks.notify(similar)
+        callbacks.notify(f"{similar}; to join some, use --map-label OLD=NEW or --strip-labels")
+    rare = [f"{label!r} ({count:,g})" for label, count in counts.items() if count <= MAX_ROWS_OF_RARE_CLASS]
+    if rare and sum(counts.values()) >= MIN_ROWS_TO_NAME_RARE_CLASSES:
+        more = f" and {len(rare) - MAX_CLASSES_NAMED} more" if len(rare) > MAX_CLASSES_NAMED else ""
+        callbacks.notify(f"classes of one or two rows: {', '.join(rare[:MAX_CLASSES_NAMED])}{more}")
     if (model.class_count_ <= 1).all():
         callbacks.notify("no class has two rows; how much the values of a class vary is only a guess")
 
@@ -401,6 +410,10 @@ def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
     """Note which columns were left out, and which parts of dates are learned."""
     for name in inferred.empty:
         callbacks.notify(f"column {name!r} is empty and was left out")
+    for name, form in inferred.columns.formats.items():
+        callbacks.notify(
+            f"column {name!r} holds {'dates' if name in inferred.dates else 'numbers'} written like {form}"
+        )
     for name, parts in inferred.dates.items():
         callbacks.notify(f"column {name!r} holds dates; learned as {join_words(parts) or 'nothing: all are the same'}")
     if inferred.identifiers:

@@ -26,7 +26,8 @@ from priory.service.model_store import ModelStore, ServedModel
 from priory.service.predictions import predict_rows
 from priory.sources import FileRows, RowChunk
 from priory.sources.byte_streams import peek_first
-from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, declare_column_families, infer_columns
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, declare_column_families
 from priory.sources.discovery import format_names
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.workflows.model_files import FileTask, find_needed_columns, get_model_columns
