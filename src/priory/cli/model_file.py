@@ -51,7 +51,7 @@ def forget_command(
     epilog="Example: priory merge monday.priory tuesday.priory -o both.priory",
 )
 @click.argument("models", nargs=-1, required=True, type=options.FILE_PATH_TYPE, metavar="MODEL...")
-@click.option("-o", "--out", required=True, type=options.FILE_PATH_TYPE, metavar="MODEL", help="The merged model.")
+@options.add_option("-o,--out MODEL", "The merged model.", options.FILE_PATH_TYPE, required=True)
 @options.refresh_option
 @options.force_option
 @options.json_option
@@ -75,7 +75,7 @@ def merge_command(
     "inspect", short_help="Show what a model file contains.", epilog="Example: priory inspect mail.priory"
 )
 @options.model_argument
-@click.option("--tables", is_flag=True, help="Load the model, and show P(class) and P(value | class).")
+@options.add_option("--tables", "Load the model, and show P(class) and P(value | class).")
 @options.json_option
 def inspect_command(model: str, tables: bool, json_: bool) -> None:
     """Show what MODEL contains, and what it would reveal to anyone who has the file. The model is not loaded."""
@@ -93,12 +93,11 @@ def inspect_command(model: str, tables: bool, json_: bool) -> None:
     "sign", short_help="Sign a model file.", epilog="Example: priory sign mail.priory --key private.pem"
 )
 @options.model_argument
-@click.option(
-    "--key",
+@options.add_option(
+    "--key FILE",
+    "A private Ed25519 key in PEM format, or a secret of at least 32 bytes.",
+    options.FILE_PATH_TYPE,
     required=True,
-    type=options.FILE_PATH_TYPE,
-    metavar="FILE",
-    help="A private Ed25519 key in PEM format, or a secret of at least 32 bytes.",
 )
 @options.json_option
 def sign_command(model: str, key: str, json_: bool) -> None:

@@ -25,14 +25,10 @@ MAX_UNREADABLE_SHOWN = 5
     epilog="Example: priory train mail.csv --target label --report mail.html",
 )
 @options.files_argument
-@click.option(
-    "-o",
-    "--out",
-    type=options.FILE_PATH_TYPE,
-    metavar="MODEL",
-    help="The model file. By default named after the data, with .priory.",
+@options.add_option(
+    "-o,--out MODEL", "The model file. By default named after the data, with .priory.", options.FILE_PATH_TYPE
 )
-@click.option("--report", type=options.FILE_PATH_TYPE, metavar="HTML", help="Also write an HTML report.")
+@options.add_option("--report HTML", "Also write an HTML report.", options.FILE_PATH_TYPE)
 @options.training_options
 @options.force_option
 @options.json_option

@@ -274,7 +274,7 @@ def choose_number_format(chunk: RowChunk, name: str, options: ColumnOptions) -> 
     formats = list_number_formats(column, options)
     if len(formats) < 2:
         return formats[0] if formats else None
-    codes, values = arrow.number_texts(column)
+    codes, values = cells.number_texts(column)
     one, other = (cells.parse_written_numbers(values, form)[codes] for form in formats[:2])
     raise make_ambiguity_error(chunk, name, "number", one, other, "--decimal , or --thousands ,")
 

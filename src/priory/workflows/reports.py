@@ -167,7 +167,7 @@ def drift(
     """
     from priory.learning.drift_alarm import Drift, DriftMonitor, find_drift
 
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     before, y_before = _read_rows(task.open(), task.columns)
     after, y_after = _read_rows(replace(task, paths=new).open(), task.columns)
     with task.callbacks.activity("comparing the rows"):
