@@ -156,7 +156,7 @@ cdef class SupportGuard:
                     return False
                 continue
             left = self.total[j] - x[j]
-            if self.n[j] < 1 or left < self.margin[j] or left > self.high * (self.n[j] - 1):
+            if self.n[j] <= 1 or left < self.margin[j] or left > self.high * (self.n[j] - 1):
                 return False
         return True
 
@@ -195,10 +195,9 @@ cdef class MomentsGuard:
             if x[j] != x[j]:
                 continue
             away = x[j] / self.unit[j] - self.mean[j]
-            if self.n[j] <= 1:
-                return False
             # a number equal to the mean leaves the spread as it is: in a constant column, none
-            if away != 0 and not self.spread[j] - away * away * self.n[j] / (self.n[j] - 1) > LEFT * self.top[j]:
+            if self.n[j] <= 1 or not (self.spread[j] >= 0 if away == 0 else
+                                      self.spread[j] - away * away * self.n[j] / (self.n[j] - 1) > LEFT * self.top[j]):
                 return False
         return True
 
