@@ -9,7 +9,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 import priory as pr
 from priory import NaiveBayes, TextClassifier
-from priory.core.similar_names import find_similar_labels
+from priory.core.input_guard import find_similar_labels
 from priory.errors import DataError, KindError, PrioryWarning
 from priory.estimators.label_encoding import encode_labels
 from priory.naive_bayes import GaussianNB

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.similar_names import suggest_name
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 from priory.leakage.finders.duplicates import MAX_ROWS_PER_DISTINCT, format_chance_note, rate_copies
 from priory.leakage.findings import Finding, Findings, Severity, clopper_pearson_interval
 from priory.model.cells import Cells, LabelCells, NumberCells, hash_value

@@ -27,9 +27,8 @@ from priory.core.column_kernels import assign_single_class
 from priory.core.display_table import DisplayTable, EstimateTable
 from priory.core.exact_sums import ExactSums
 from priory.core.logspace import log
-from priory.core.registration import BY_CLASS, Registration, add_registration
 from priory.core.sharding import ColumnSubset, score_shards
-from priory.core.statistics import Statistics
+from priory.core.statistics import BY_CLASS, Registration, Statistics, add_registration
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.open_columns import OpenColumns, OpenRecord

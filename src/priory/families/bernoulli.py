@@ -12,8 +12,7 @@ from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import betaincinv, betaln, log, x_log_y
-from priory.core.registration import register_record
-from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, subtract_counts
+from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family

@@ -13,8 +13,7 @@ from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import gammainc, gammaincinv, gammaln, log_sum_exp, ndtri, psi, psi_prime
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps

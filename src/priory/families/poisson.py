@@ -12,8 +12,7 @@ from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import MAX_EXACT_COUNT, gammaincinv, gammaln, log, log_factorial, x_log_y
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, register_family

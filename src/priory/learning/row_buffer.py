@@ -289,7 +289,10 @@ class BufferCorrections:
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
         evidence = model.evidence(row) if self.tempers else None
-        return self.rows.log_probabilities(model.list_coded_cells(row), evidence, tokens)
+        cells = model.list_coded_cells(row)
+        if self.rows.has_gap(cells):
+            return self.rows.complete_row(model.make_cells([row]), evidence, tokens, model.estimated_log_prior())
+        return self.rows.log_probabilities(cells, evidence, tokens)
 
 
 def _tempers_columns(corrections: Corrections | None, n_texts: int) -> bool:

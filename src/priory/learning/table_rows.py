@@ -12,15 +12,14 @@ import numpy as np
 from priory.calibration.calibrator import choose_smoothing
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, name_cells
 from priory.core.logspace import log_normalise
-from priory.core.registration import count_columns, list_record_types
 from priory.core.sharding import space_evenly
+from priory.core.statistics import count_columns, list_record_types
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families.base import ESTIMATES
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import Cells
 from priory.model.column_profile import Profiles, make_example_table
-from priory.model.date_matching import drop_open_parts, read_known_table, split_row
 from priory.model.model_statistics import (
     ModelStatistics,
     check_class_weight,
@@ -31,6 +30,7 @@ from priory.model.model_statistics import (
 )
 from priory.model.open_table import OpenTable
 from priory.model.schema import ColumnBlock, Schema, TextbookFamilies
+from priory.model.table_matching import drop_open_parts, read_known_table, split_row
 from priory.model.table_model import Model
 from priory.tables.dates import drop_empty_parts, join_date_names
 from priory.tables.table import Table
@@ -387,7 +387,7 @@ class TableRows(RowKind[Table]):
         )
 
         plan = FitPlan(refine=bool(self.parameters.refine), together=self.parameters.structure == "auto")
-        return Calibrator(sys.maxsize, plan)
+        return Calibrator(sys.maxsize, plan, keeps_rows=self.memory > 0)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:

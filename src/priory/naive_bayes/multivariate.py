@@ -10,8 +10,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from priory.core.logspace import LOG_TWO_PI
-from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
@@ -19,9 +19,8 @@ from priory.families.base import nan_where_zero
 from priory.families.gaussian import MAX_ABS_Z
 from priory.families.moments import Scatter
 from priory.families.multivariate_gaussian import MultivariateGaussian
-from priory.naive_bayes.array_rows import ArrayModel, check_finite
+from priory.naive_bayes.array_rows import MAX_MULTIPLICATIONS_AT_ONCE, ArrayModel, check_finite
 from priory.naive_bayes.conjugate import ConjugateRows
-from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
 
 # statistics do not depend on the prior: any instance can compute them
 PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)

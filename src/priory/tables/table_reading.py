@@ -10,9 +10,8 @@ import numpy as np
 from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array, name_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.tables.column_reading import make_object_array, read_array_column, read_named_column
 from priory.tables.dates import Zones
-from priory.tables.table import Table, make_named_table
+from priory.tables.table import Table, make_named_table, make_object_array, read_array_column, read_named_column
 
 MAX_NAMES_SHOWN = 10
 

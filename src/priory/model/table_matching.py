@@ -1,8 +1,9 @@
-"""Dates in rows for a model that has learned parts of them: strings, single rows, and dates that are all missing."""
+"""Dates and numbers in rows for a model that has learned them: strings, single rows, dates that are all missing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -16,12 +17,12 @@ from priory.tables.dates import (
     find_unread_dates,
     list_dates,
     list_parts,
-    make_part_column,
     name_date_part,
     parse_date_strings,
     split_part_name,
 )
-from priory.tables.table import Column, Table
+from priory.tables.number_formats import NumberFormat
+from priory.tables.table import Column, Table, make_part_column
 from priory.tables.table_reading import read_table
 
 
@@ -32,7 +33,7 @@ def read_known_table(X: object, schema: Schema, is_counted: bool = False) -> Tab
     forgotten, must be of that zone: what is learned does not depend on which batch came first.
     """
     zones = schema.find_zones()
-    table = _add_known_parts(read_table(X, None if is_counted else zones), schema)
+    table = _add_known_parts(_read_known_numbers(read_table(X, None if is_counted else zones), schema), schema)
     for name, column in zip(table.names, table.columns, strict=False):
         learned = zones.get(split_part_name(name)[0])
         if None not in (column.zone, learned) and column.zone != learned:
@@ -41,6 +42,25 @@ def read_known_table(X: object, schema: Schema, is_counted: bool = False) -> Tab
                 f"learned dates of {learned or 'no time zone'}: convert them."
             )
     return table
+
+
+def _read_known_numbers(table: Table, schema: Schema) -> Table:
+    """A table whose strings are numbers where the model has learned numbers that were written as text."""
+    if table.matrix is not None or not schema.formats:
+        return table
+    columns = dict(zip(table.names, table.columns, strict=True))
+    for name, text in schema.formats:
+        form, column = NumberFormat.parse(text), columns.get(name)
+        if form is not None and column is not None and column.labels is not None:
+            codes, values = column.labels
+            numbers = np.append(form.read(values.tolist()), np.nan)[codes]
+            bad = np.isnan(numbers) & (codes >= 0)
+            if bad.any():
+                row = int(bad.argmax())
+                shown = f"row {row}, column {name!r} holds {values[codes[row]]!r}"
+                raise KindError(f"{shown}; this column is numbers, written like {text}.")
+            columns[name] = Column("number", numbers, format=text)
+    return replace(table, columns=tuple(columns.values()))
 
 
 def _add_known_parts(table: Table, schema: Schema) -> Table:
@@ -54,7 +74,7 @@ def _add_known_parts(table: Table, schema: Schema) -> Table:
     columns, zones = dict(zip(table.names, table.columns, strict=True)), schema.find_zones()
     for name, parts in find_unread_dates(table.names, schema.names).items():
         zone = zones.get(name)
-        dates = _read_label_dates(columns.pop(name), name, table.rows, zone)
+        dates = _read_label_dates(columns.pop(name), name, table.rows, zone, dict(schema.formats).get(name))
         columns |= {name_date_part(name, part): make_part_column(dates, part, zone) for part in parts}
     days = list_dates(columns)
     columns |= {name: Column("empty") for name in wanted if name not in columns and split_part_name(name)[0] in days}
@@ -72,7 +92,7 @@ def drop_open_parts(table: Table, schema: Schema) -> Table:
     return Table(table.rows, tuple(columns), True, tuple(columns.values()))
 
 
-def _read_label_dates(column: Column, name: str, n_rows: int, zone: str | None) -> Dates:
+def _read_label_dates(column: Column, name: str, n_rows: int, zone: str | None, form: str | None) -> Dates:
     """Dates that were read as labels, in a time zone if they say theirs; all missing if there are none."""
     if column.kind == "empty":
         return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
@@ -80,7 +100,7 @@ def _read_label_dates(column: Column, name: str, n_rows: int, zone: str | None) 
         raise KindError(f"column {name!r} holds {column.kind}s; the model has learned dates there.")
     codes, values = column.labels
     written = values.tolist()
-    days, hours = parse_date_strings(convert_written(written, name, zone) if zone else written)
+    days, hours = parse_date_strings(convert_written(written, name, zone) if zone else written, form)
     bad = np.append(np.isnan(days), False)[codes]  # a missing cell, whose code is -1, is not bad
     if bad.any():
         row = int(bad.argmax())
