@@ -124,8 +124,7 @@ class SupportGuard:
 
     def allows(self, x):
         inside, left = self._has(x), self.total - x
-        with np.errstate(invalid="ignore"):
-            is_possible = (left >= self.margin) & ~(left > self.high * (self.n - 1))
+        is_possible = (left >= self.margin) & ((left <= self.high * (self.n - 1)) | (left == np.inf))
         is_left = np.where(inside, (self.n > 1) & is_possible, self.outside >= 1)
         return bool((is_left | (x != x)).all())
 

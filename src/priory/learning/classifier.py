@@ -70,6 +70,18 @@ class CountingClassifier(LockOwner):
             self._state = step(self.state)
             self.buffer = None
 
+    def prepare_standby(self) -> bool:
+        """Derive corrections and standby sets; return False if the state has changed meanwhile."""
+        state = self.state
+        ready = None if state is None else state.prepare_standby()
+        with self.lock:
+            if ready is None or self._state is not state:
+                return False
+            self._state = ready
+            if self.buffer is not None:
+                self.buffer.standby = ready.standby
+            return True
+
     def learn_batch(
         self,
         rows: RowKind[Any],

@@ -6,7 +6,7 @@ See `tests/reference_kernels/rows.py`; indices are bounds-checked here.
 
 import numpy as np
 
-from libc.math cimport exp, fabs, floor, fmax, fmin, frexp, isfinite, ldexp, log, pow, rint
+from libc.math cimport INFINITY, exp, fabs, floor, fmax, fmin, frexp, isfinite, ldexp, log, pow, rint
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -156,7 +156,7 @@ cdef class SupportGuard:
                     return False
                 continue
             left = self.total[j] - x[j]
-            if self.n[j] <= 1 or left < self.margin[j] or left > self.high * (self.n[j] - 1):
+            if self.n[j] <= 1 or left < self.margin[j] or self.high * (self.n[j] - 1) < left < INFINITY:
                 return False
         return True
 
