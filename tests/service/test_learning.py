@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import priory as pr
 from priory.errors import NotLearnedError, ServiceError
+from priory.service import standby_worker
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest, UndoRequest
 from priory.service.journal import Journal
 from priory.service.labelled_rows import RowBatch
@@ -18,6 +19,7 @@ from priory.service.model_store import ModelStore, create_model, replay_events
 from priory.service.server import check_folder, find_files_with
 from priory.service.writer import Writer
 from priory.storage.saved_files import make_temporary_name
+from running_service import wait_until
 
 WORDS = st.sampled_from(["cash", "win", "lunch", "noon", "meeting"])
 TEXTS = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
@@ -242,6 +244,33 @@ def test_nothing_in_the_folder_depends_on_a_forgotten_row(tmp_path, monkeypatch,
     assert one == other
     for folder in tmp_path.iterdir():
         assert [word for word in ("zebra", "quagga") if list(find_files_with(folder, word))] == []
+
+
+def test_answers_do_not_wait_for_the_corrections_of_a_model_that_has_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(standby_worker, "SECONDS_OF_QUIET", 0.0)
+    desk = Desk(tmp_path)
+    desk.ask(CreateRequest("mail", "ann"))
+    rows = [(f"{'cash' if i % 3 else 'lunch'} word{i} {'win' if i % 2 else 'noon'}", "ab"[i % 2]) for i in range(80)]
+    desk.learn(rows)
+    worker = standby_worker.StandbyWorker(desk.store)
+    wait_until(lambda: desk.model.estimator.learned_.standby)
+    answering = []
+
+    def save_snapshot(store, model):
+        answering.append(store.get("mail").estimator.learned_.find_stand_in())
+        save(store, model)
+
+    save = ModelStore.save_snapshot
+    monkeypatch.setattr(ModelStore, "save_snapshot", save_snapshot)
+    desk.forget(rows[:1])
+    assert len(answering[0]) == 1
+    worker.notify()
+    wait_until(lambda: len(desk.model.estimator.learned_.standby) > 1)
+    worker.close()
+    desk.crash()
+    texts, labels = zip(*rows[1:], strict=True)
+    never = pr.TextClassifier().fit(texts, labels)
+    assert pack(desk.model.estimator, tmp_path) == pack(never, tmp_path)
 
 
 def test_a_key_is_forgotten_with_its_row_and_a_forgetting_is_answered_again(desk):

@@ -87,7 +87,9 @@ class Learned:
         return self.standby if is_needed and len(self.standby) == 1 else NO_STANDBY
 
     def prepare_standby(self) -> Learned:
-        """A copy with its corrections and a standby set for each block of the kept rows."""
+        """A copy with its corrections and a standby set for each block of the kept rows; unchanged if it has them."""
+        if self.corrections is not None and self.standby:
+            return self
         ready = self.use_corrections(self.derive_corrections()) if self.corrections is None else self
         return replace(ready, standby=derive_standby(ready))
 
