@@ -403,6 +403,16 @@ class CorrectedClassifier(LearnedClassifier):
         self._change(lambda before: algebra.derive_anew(before, X, encode, weight))
         return self
 
+    def prepare_standby(self) -> Self:
+        """Derive corrections that can answer at once when a kept row is forgotten.
+
+        Without them, the next answer after forgetting a kept row has to wait until the corrections are derived anew.
+        With them it is given by corrections that have never seen a quarter of the kept rows, among them that row, until
+        ``refresh`` derives new ones. It takes as long as four times ``refresh``; call it again after ``refresh``.
+        """
+        self._declare()[0].prepare_standby()
+        return self
+
     def with_corrections(self) -> Self:
         """A copy with its corrections already derived, so that its copies and files need not derive them."""
         learned = self._core.state

@@ -336,7 +336,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         return np.where(statistics.find_varying(), super().evidence(statistics), -np.inf)
 
     def guard(self, statistics: GammaStatistics, group: int) -> ColumnGuard:
-        return SupportGuard(np.nextafter(0.0, 1.0), np.inf, False, statistics.n[group], statistics.outside[group])
+        return SupportGuard(MIN_GAMMA_VALUE, MAX_GAMMA_VALUE, False, statistics.n[group], statistics.outside[group])
 
     def open(self, statistics: GammaStatistics) -> OpenColumns:
         return OpenGammas(self, statistics)

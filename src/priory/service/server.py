@@ -45,6 +45,7 @@ from priory.service.metrics import Metrics
 from priory.service.model_store import ModelStore, ServedModel
 from priory.service.predictions import PredictionBatcher
 from priory.service.routes import ROUTES, ApiRoute, describe_api
+from priory.service.standby_worker import StandbyWorker
 from priory.service.tokens import LOCAL_USER, Identity, Scope, TokenList
 from priory.service.writer import Writer
 from priory.storage import save
@@ -80,7 +81,8 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.store = ModelStore(settings.folder)
-        self.writer = Writer(self.store, self.metrics)
+        self.standby = StandbyWorker(self.store)
+        self.writer = Writer(self.store, self.metrics, self.standby.notify)
         self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")  # slow calls must not delay them
         self._slow_threads = ThreadPoolExecutor(2, "priory-slow")
         self._n_slow_calls = self._n_requests = 0
@@ -97,6 +99,7 @@ class Service:
         self._prediction_threads.shutdown()  # finish what is running before the journal is closed
         self._slow_threads.shutdown()
         self.writer.close()
+        self.standby.close()
         self.store.close()
 
     def check_ready(self) -> None:

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,8 +45,10 @@ class _Ticket:
 class Writer:
     """A thread that carries out all changes of all models, in order of arrival."""
 
-    def __init__(self, store: ModelStore, metrics: Metrics | None = None) -> None:
-        self._store, self._metrics = store, metrics or Metrics()
+    def __init__(
+        self, store: ModelStore, metrics: Metrics | None = None, on_forgetting: Callable[[], None] | None = None
+    ) -> None:
+        self._store, self._metrics, self._on_forgetting = store, metrics or Metrics(), on_forgetting
         self._tickets: queue.Queue[_Ticket | None] = queue.Queue(MAX_WAITING_REQUESTS)
         self._next_number = store.journal.find_last_number() + 1
         # Answers to requests that name rows to forget, by model and key. They are kept in memory only, because their
@@ -135,6 +137,8 @@ class Writer:
             return
         for plan in plans:
             self._publish(plan)
+        if self._on_forgetting is not None and any(plan.answer.operation in ("forget", "undo") for plan in plans):
+            self._on_forgetting()
         try:
             self._erase_due_rows()
         except Exception:
