@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -184,6 +185,13 @@ class TokenFeatures:
         columns = np.full(PAIR_BUCKETS, -1, dtype=np.int32)
         columns[self.pairs] = self.n_tokens + np.arange(len(self.pairs))
         return columns[buckets]
+
+    def find_tokens(self, tokens: Sequence[str]) -> Array:
+        """The columns of tokens by their spelling, -1 if a token is not a feature."""
+        spelled = [token.encode() for token in tokens]
+        ends = np.cumsum([len(token) for token in spelled], dtype=np.int64)
+        arena = np.frombuffer(b"".join(spelled), np.uint8)
+        return np.asarray(self._find_index("whole").find_columns(arena, ends), dtype=np.int64)
 
     def _find_index(self, analyzer: str) -> TokenIndex:
         """The index of the tokens, built once."""
