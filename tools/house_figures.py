@@ -49,7 +49,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "service": (3_800, 26),
     "sources": (2_470, 14),
     "storage": (1_420, 9),
-    "tables": (650, 5),
+    "tables": (660, 5),
     "text": (2_160, 11),
     "top": (300, 4),
     "workflows": (2_380, 16),
