@@ -51,11 +51,16 @@ def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: 
     return replace(scores, folds=folds, positions=None if positions is None else positions[judged])
 
 
+def check_kept_rows(learned: Learned) -> RowSample:
+    """The rows that the model keeps; raises if it keeps none."""
+    if learned.statistics.sample is None:
+        raise StaleModelError("the model keeps no rows to leave out; declare memory above 0, and calibrate='loo'.")
+    return learned.statistics.sample
+
+
 def judge_kept_rows(learned: Learned) -> Scores:
     """Score the rows that the model keeps, each by a model without its fold; computed once for each record."""
-    sample = learned.statistics.sample
-    if sample is None:
-        raise StaleModelError("the model keeps no rows to leave out; declare memory above 0, and calibrate='loo'.")
+    sample = check_kept_rows(learned)
     key, rows = repr(learned.rows.parameters), np.arange(len(sample))
     return learned.statistics.derive("left-out scores", lambda _: judge_sample(learned, sample, "auto", rows), key)
 
