@@ -263,6 +263,13 @@ reading_options = OptionSection(
         "--skip-bad", "max_bad_lines", type=click.IntRange(0), metavar="N", help="Skip up to N invalid lines of JSON."
     ),
     define_option("--keep-going", is_flag=True, help="Skip documents that cannot be opened."),
+    define_option(
+        "--no-mail-headers",
+        "reader",
+        is_flag=True,
+        parse=lambda is_given: "mail_body" if is_given else "mail",
+        help="Learn only the subject and the body of mail. A model remembers it.",
+    ),
 )
 
 

@@ -21,6 +21,7 @@ from priory.sources.discovery import FileRows, format_names, make_absent_column_
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.tables.dates import Zones, find_source_column, split_part_name
 from priory.tables.table import Column, Table
+from priory.text.documents import Reader
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily
@@ -116,6 +117,7 @@ class ModelColumns:
     coerce: bool = False
     is_trained: bool = False
     zones: Zones = field(default_factory=dict)
+    reader: Reader = "text"  # how documents are read
     n_coerced: Counter[str] = field(default_factory=Counter, compare=False)
 
     @property

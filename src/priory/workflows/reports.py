@@ -78,8 +78,9 @@ def report(
     from priory.export import html_report
 
     task = make_task(paths, given)
-    trained, rows, callbacks = load_classifier(model, task.key), task.open(), task.callbacks
-    task = task.fill_target(trained)
+    trained, callbacks = load_classifier(model, task.key), task.callbacks
+    task = task.adapt_to(trained)
+    rows = task.open()
     table, labels = read_all_labelled_rows(trained, rows, task)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
     subject = html_report.ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)

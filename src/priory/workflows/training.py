@@ -23,7 +23,7 @@ from priory.sources.column_types import (
     find_binary_columns,
     looks_continuous,
 )
-from priory.sources.mail import MAIL_FLAG_MESSAGES
+from priory.text.mail import MAIL_FLAG_MESSAGES
 from priory.workflows.class_files import declare_class_prior
 from priory.workflows.model_files import (
     Callbacks,
@@ -225,6 +225,9 @@ def train(
     """
     task, options = make_task(paths, given), options or TrainingOptions()
     rows, column_options, callbacks = task.open(), task.columns, task.callbacks
+    if rows.is_documents:  # however short they are
+        types = {rows.names[-1]: "text", **column_options.types}
+        column_options = replace(column_options, types=types)
     target, names = column_options.find_target(rows), column_options.find_features(rows)
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
     inferred = infer_columns(first, names, column_options)
@@ -233,9 +236,10 @@ def train(
         _note_columns(inferred, callbacks)
         task = replace(task, columns=replace(column_options, target=target))
         return train_regression(rows, chunks, inferred, task, options, judge=judge, count=count)
-    columns = inferred.columns
+    columns = replace(inferred.columns, reader=rows.reader)
     binary = find_binary_columns(first, columns) if options.textbook else ()
-    counted = count(TrainingPlan(target, columns, column_options, options, binary=frozenset(binary)), rows, chunks)
+    plan = TrainingPlan(target, columns, column_options, options, binary=frozenset(binary))
+    counted = count(plan, rows, chunks)
     model = counted.model
     if model is None or is_regression(model):
         raise DataError("there are no rows to learn from; give labelled rows")
