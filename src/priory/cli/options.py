@@ -285,6 +285,12 @@ reading_options = OptionSection(
     define_option("--no-quotes", "Treat quotation marks in a CSV as ordinary characters.", not_, field="quotes"),
     define_option("--skip-bad N", "Skip up to N invalid lines of JSON.", click.IntRange(0), field="max_bad_lines"),
     define_option("--keep-going", "Skip documents that cannot be opened."),
+    define_option(
+        "--no-mail-headers",
+        "Learn only the subject and the body of mail. A model remembers it.",
+        lambda is_given: "mail_body" if is_given else "mail",
+        field="reader",
+    ),
 )
 
 

@@ -32,6 +32,7 @@ from priory.storage import load, save
 from priory.storage.file_locks import lock_file
 
 if TYPE_CHECKING:
+    from priory.text.documents import Reader
     from priory.workflows.model_files import TableOrTextClassifier
 
 
@@ -49,6 +50,11 @@ class ServedModel:
     @property
     def is_fitted(self) -> bool:
         return hasattr(self.estimator, "statistics_")
+
+    @property
+    def reader(self) -> Reader:
+        """How the model reads mail."""
+        return getattr(self.estimator, "reader", "text")
 
     @property
     def n_rows(self) -> float:

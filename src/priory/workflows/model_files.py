@@ -131,12 +131,13 @@ class FileTask:
         if self.columns != ColumnOptions():
             raise DataError("the model knows its columns; target and columns are for files with labels")
         read = replace(self.read, text_column=columns.names[0]) if columns.is_one_text else self.read
-        return replace(self, read=read).open()
+        return replace(self, read=replace(read, reader=columns.reader)).open()
 
-    def fill_target(self, model: FileModel) -> FileTask:
-        """The task with the target of the model, where none is given."""
+    def adapt_to(self, model: FileModel) -> FileTask:
+        """The task with the model's target, where none is given, and with mail read as the model reads it."""
         target = self.columns.target or getattr(model, "target_", LABEL_COLUMN)
-        return replace(self, columns=replace(self.columns, target=target))
+        read = replace(self.read, reader=getattr(model, "reader", "text"))
+        return replace(self, columns=replace(self.columns, target=target), read=read)
 
 
 def make_task(paths: Paths | FileTask, given: FileOptions) -> FileTask:
@@ -228,7 +229,7 @@ def get_model_columns(model: FileModel) -> ModelColumns:
         )
     if isinstance(model, priory.TextClassifier):
         names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
-        return ModelColumns({str(names[0]): "text"}, missing, is_trained=True)
+        return ModelColumns({str(names[0]): "text"}, missing, is_trained=True, reader=model.reader)
     declared = model.families if isinstance(model.families, dict) else {}
     kinds = {name: "label" if kind == "empty" else kind for name, kind in model.column_kinds_.items()}
     return ModelColumns(
@@ -333,7 +334,7 @@ def refresh_corrections(model: FileModel, task: FileTask) -> None:
     """Derive the corrections anew, from the rows of the task if it has any; note those that are lost without rows."""
     if is_regression(model):
         return
-    task = task.fill_target(model)
+    task = task.adapt_to(model)
     if task.paths:
         rows, columns, sample = task.open(), get_model_columns(model), DrawnRows()
         columns = replace(columns, coerce=task.columns.coerce)

@@ -73,9 +73,8 @@ def learn(
             count = _learn_new_model(file, model, task)
         else:
             trained, count = model_files.check_model_type(file.model, model), 0
-            for part, labels in read_ahead(
-                model_files.read_labelled_rows(trained, task.open(), task.fill_target(trained))
-            ):
+            adapted = task.adapt_to(trained)
+            for part, labels in read_ahead(model_files.read_labelled_rows(trained, adapted.open(), adapted)):
                 trained.partial_fit(_prepare_rows(trained, part), labels)
                 count += len(labels)
         model_files.refresh_corrections(file.model, replace(task, paths=refresh_from))
@@ -106,7 +105,8 @@ def forget(
     task, count = model_files.make_task(paths, given), 0
     with _lock_model_file(model, wait, task) as file:
         trained = _check_exists(file, model)
-        rows, labelled, places = task.open(), task.fill_target(trained), list[RowPlaces]()
+        labelled, places = task.adapt_to(trained), list[RowPlaces]()
+        rows = labelled.open()
         parts = list(model_files.read_labelled_rows(trained, rows, labelled, places))
         if parts:
             part, labels = model_files.join_labelled_rows(parts)  # all at once, so that sums are rounded once
@@ -198,7 +198,7 @@ def _learn_new_model(file: Updated, path: PathLike, task: FileTask) -> int:
 
     reason = "no such model"
     if file.model is not None:
-        reason, task = "it knows no rows any more", task.fill_target(file.model)
+        reason, task = "it knows no rows any more", task.adapt_to(file.model)
     result = train(task, judge=False)
     file.model = result.model
     families = ", ".join(f"{name} ({family})" for name, family in result.families.items())
