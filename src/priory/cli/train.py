@@ -10,6 +10,7 @@ import click
 import priory
 from priory import workflows
 from priory.cli.decision_options import engine_options, pop_engine_options
+from priory.cli.receipt_commands import pop_receipt_files, receipt_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
     check_output_path,
@@ -64,6 +65,7 @@ MAX_UNREADABLE_SHOWN = 5
 @learning_options
 @reading_options
 @engine_options
+@receipt_options
 def train_command(
     paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
 ) -> None:
@@ -83,7 +85,7 @@ def train_command(
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
     """
-    options = pop_training_options(given)
+    options, files = pop_training_options(given), pop_receipt_files(given, force)
     engine, located = pop_engine_options(given, paths)
     model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
     if model_path is None:
@@ -92,6 +94,8 @@ def train_command(
     with open_task(located, given) as task, engine as count:
         result = workflows.train(task, options=options, count=count)
         with task.callbacks.activity("writing the model"):
+            if files is not None:
+                files.issue_state(model_path, result.model)
             priory.save(result.model, model_path)
         if report_path and isinstance(result, workflows.TrainingResult):
             with task.callbacks.activity("writing the report"):

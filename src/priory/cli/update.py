@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 import priory
 from priory import workflows
+from priory.cli.receipt_commands import pop_receipt_files, receipt_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
     check_output_path,
@@ -41,19 +43,47 @@ def learn_command(
 
 
 @sectioned_command(
-    "forget", short_help="Unlearn rows, exactly.", epilog="Example: priory forget mail.priory withdrawn.csv"
+    "forget",
+    short_help="Unlearn rows, exactly.",
+    epilog="Example: priory forget mail.priory mail.csv --where sender=ann",
 )
 @update_options
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="COLUMN=TEXT",
+    help="Only the rows of FILEs with this text in this column, which need not be a column of MODEL; may be repeated.",
+)
+@force_option
+@receipt_options
 def forget_command(
-    model: str, paths: tuple[str, ...], refresh_from: tuple[str, ...], wait: float | None, json_: bool, **given: Any
+    model: str,
+    paths: tuple[str, ...],
+    refresh_from: tuple[str, ...],
+    wait: float | None,
+    json_: bool,
+    where: tuple[str, ...],
+    force: bool,
+    **given: Any,
 ) -> None:
     """Unlearn the rows of FILEs: MODEL becomes exactly what it would be if it had never learned them.
 
-    All rows are forgotten, or none if one of them was never learned.
+    All rows are forgotten, or none if one of them was never learned. With --sign-key and --receipt a receipt is written
+    that others can check (priory verify).
     """
+    files = pop_receipt_files(given, force)
+    selected = dict(_split_condition(text) for text in where)
     with open_task(paths, given) as task:
-        result = workflows.forget(model, task, refresh_from=refresh_from, wait=wait)
+        chosen = replace(task, where=selected)
+        result = workflows.forget(model, chosen, refresh_from=refresh_from, wait=wait, receipt=files)
     print_update("forgotten", model, result, json_)
+
+
+def _split_condition(text: str) -> tuple[str, str]:
+    name, equals, cell = text.partition("=")
+    if not name or not equals:
+        raise click.UsageError(f"--where {text}: write COLUMN=TEXT")
+    return name, cell
 
 
 @sectioned_command(

@@ -72,6 +72,9 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
     is_discrete: ClassVar[bool] = True
     parameter_name: ClassVar[str] = "probability"
 
+    def describe_counting(self) -> dict[str, int]:
+        return {"trials": self.trials}
+
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> BinomialStatistics:
