@@ -1,7 +1,5 @@
 """The gamma function and its derivatives, compiled, against SciPy's."""
 
-import math
-
 import numpy as np
 import pytest
 

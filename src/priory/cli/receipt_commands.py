@@ -7,52 +7,25 @@ from typing import Any
 import click
 
 from priory import workflows
+from priory.cli.entry_point import format_error_message
 from priory.cli.options import (
     FILE_PATH_TYPE,
-    SectionedOption,
-    check_output_path,
     column_options,
-    combine_decorators,
     force_option,
     get_required_key,
     json_option,
     model_argument,
     open_task,
+    pop_receipt_files,
     reading_options,
+    receipt_options,
     sectioned_command,
 )
 from priory.cli.terminal import print_json
+from priory.storage.receipt_verifier import RefusedError
+from priory.workflows.erasure import export_file
 
 EXIT_REFUSED, EXIT_UNCHECKED = 1, 2
-
-
-def _define_file(flag: str, text: str) -> Any:
-    return click.option(flag, cls=SectionedOption, section="Receipts", type=FILE_PATH_TYPE, metavar="FILE", help=text)
-
-
-receipt_options = combine_decorators(
-    _define_file("--sign-key", "A private Ed25519 key (PEM) to sign a receipt with; see priory sign."),
-    _define_file("--receipt", "Write a receipt to this file, which may be published."),
-    _define_file("--opening", "Write the opening of the receipt to this file, for the person alone; it is not kept."),
-    click.option(
-        "--reason", cls=SectionedOption, section="Receipts", default="", help="A note in the receipt, in your words."
-    ),
-)
-
-
-def pop_receipt_files(given: dict[str, Any], force: bool = False) -> workflows.ReceiptFiles | None:
-    """The options of `receipt_options`, taken out of ``given``; None if no receipt is wanted."""
-    key, receipt, opening, reason = (given.pop(name) for name in ("sign_key", "receipt", "opening", "reason"))
-    if (key is None) != (receipt is None):
-        raise click.UsageError("a receipt needs a key and a file: give --sign-key and --receipt")
-    if receipt is None:
-        if opening is not None:
-            raise click.UsageError("--opening opens a receipt: give --sign-key and --receipt too")
-        return None
-    paths = [check_output_path(path, (key,), force) for path in (receipt, opening)]
-    if paths[0] is None:
-        raise click.UsageError("a receipt is written to a file; give its name")
-    return workflows.ReceiptFiles(key, paths[0], paths[1], reason)
 
 
 @sectioned_command(
@@ -106,8 +79,6 @@ def verify_command(
     **given: Any,
 ) -> None:
     """Verify RECEIPT, and print one sentence. Exit codes: 0 verified, 1 refused, 2 it cannot be checked."""
-    from priory.storage.receipt_verifier import RefusedError
-
     try:
         with open_task(rows, given) as task:
             found = workflows.verify(
@@ -118,8 +89,6 @@ def verify_command(
         click.echo(f"refused: {refused}")
         raise click.exceptions.Exit(EXIT_REFUSED) from None
     except Exception as error:
-        from priory.cli.entry_point import format_error_message
-
         click.echo(f"cannot check: {format_error_message(error)}", err=True)
         raise click.exceptions.Exit(EXIT_UNCHECKED) from None
 
@@ -131,9 +100,5 @@ def verify_command(
 )
 @model_argument
 def record_command(model: str) -> None:
-    """Write what MODEL has learned as canonical JSON, which receipt_verifier.py reads: counts, exact sums, kept rows."""
-    from priory.learning.record_export import export_record
-    from priory.storage.receipt_verifier import encode_canonically
-    from priory.workflows.model_files import load_classifier
-
-    click.echo(encode_canonically(export_record(load_classifier(model, get_required_key()).learned_)))
+    """Write what MODEL has learned as canonical JSON, which receipt_verifier.py reads: counts, sums and kept rows."""
+    click.echo(export_file(model, get_required_key()))

@@ -34,6 +34,9 @@ DEFAULT_PORT = 8000
 @click.option(
     "--public-url", metavar="URL", help="Where people reach a proxy in front: its host is allowed, https is kept."
 )
+@click.option(
+    "--sign-key", metavar="FILE", help="A private Ed25519 key (PEM): what is forgotten gets a signed receipt."
+)
 @click.option("--max-body", default=16, show_default=True, type=click.IntRange(1, 4096), help="Megabytes of a request.")
 @click.option("--add-token", metavar="NAME", help="Add a token to the token file, print it, and stop.")
 @click.option("--remove-token", metavar="NAME", help="Remove the tokens of this name from the file, and stop.")
@@ -52,6 +55,7 @@ def serve_command(
     token_file: str | None,
     hosts: tuple[str, ...],
     public_url: str | None,
+    sign_key: str | None,
     max_body: int,
     add_token: str | None,
     remove_token: str | None,
@@ -77,12 +81,17 @@ def serve_command(
         if check:
             _print_check(Path(folder), search)
             return
-        settings = _read_settings(Path(folder), token_file, (host, *hosts), public_url, max_body)
+        settings = _read_settings(Path(folder), token_file, (host, *hosts), public_url, max_body, sign_key)
         _serve(settings, host, port, socket_path, demo)
 
 
 def _read_settings(
-    folder: Path, token_file: str | None, hosts: tuple[str, ...], public_url: str | None, max_body: int
+    folder: Path,
+    token_file: str | None,
+    hosts: tuple[str, ...],
+    public_url: str | None,
+    max_body: int,
+    sign_key: str | None,
 ) -> ServiceSettings:
     from priory.service.application import ServiceSettings
     from priory.service.limits import Limits
@@ -91,7 +100,8 @@ def _read_settings(
     if public_url is not None and not re.match(r"https?://[^/]", public_url):
         raise click.UsageError(f"--public-url {public_url} is no address; give one such as https://mail.example")
     tokens = TokenList(None if token_file is None else Path(token_file))
-    return ServiceSettings(folder, tokens, Limits(body_bytes=max_body << 20), hosts, public_url)
+    key = None if sign_key is None else Path(sign_key)
+    return ServiceSettings(folder, tokens, Limits(body_bytes=max_body << 20), hosts, public_url, key)
 
 
 def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:

@@ -10,7 +10,6 @@ import click
 import priory
 from priory import workflows
 from priory.cli.decision_options import engine_options, pop_engine_options
-from priory.cli.receipt_commands import pop_receipt_files, receipt_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
     check_output_path,
@@ -21,8 +20,10 @@ from priory.cli.options import (
     json_option,
     learning_options,
     open_task,
+    pop_receipt_files,
     pop_training_options,
     reading_options,
+    receipt_options,
     sectioned_command,
     training_options,
 )

@@ -9,7 +9,6 @@ import click
 
 import priory
 from priory import workflows
-from priory.cli.receipt_commands import pop_receipt_files, receipt_options
 from priory.cli.options import (
     FILE_PATH_TYPE,
     check_output_path,
@@ -17,7 +16,9 @@ from priory.cli.options import (
     force_option,
     json_option,
     open_task,
+    pop_receipt_files,
     reading_options,
+    receipt_options,
     refresh_option,
     sectioned_command,
     update_options,

@@ -1,15 +1,16 @@
 """Export what was learned as JSON that a second implementation can recount: counts, exact sums, and kept rows.
 
-    export_record(learned)    {"columns": how each is counted, "n": rows of each class, "sums": column, family, field,
-                              class (and value), "kept": the sampled rows by their hashes}
+    export_record(learned)    {"columns": how each is counted, "n": rows of each class, "sums": numbers by
+                              [column, family, field, class (and value)], "kept": the sampled rows by their hashes}
     export_rows(...)          rows as the model has read them: {"class": ..., "cells": {column: cell}}
 
 Every number is a fraction in lowest terms, such as "3" or "5/4", and what is zero is left out, so that equal records
-are equal JSON. `priory.storage.receipt_verifier` adds rows to a record. Texts are shown with the tokens that were counted.
+are equal JSON. `priory.storage.receipt_verifier` adds rows to a record. Texts are shown with the tokens counted.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -34,30 +35,29 @@ from priory.text.token_counts import OccurrencesAndPresence, TokenCounts
 from priory.text.tokenizer import decode_vocabulary
 
 RECORD_SPEC = "priory record 1"
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def export_record(learned: Learned) -> Json:
+def export_record(learned: Learned) -> JsonObject:
     """Export counts, exact sums and kept rows; raises DataError for models whose counts no one else can recount."""
     statistics, labels = learned.statistics, [format_label(label) for label in learned.classes.tolist()]
-    columns, sums = dict[str, Json](), dict[str, Json]()
+    columns, sums = dict[str, JsonObject](), dict[str, str]()
     for name, family, rule, record in _list_columns(learned):
         columns.setdefault(name, {})[family] = rule
-        fields = {field: _export_cells(cells, labels) for field, cells in record}
-        sums.setdefault(name, {})[family] = {field: cells for field, cells in fields.items() if cells}
+        for field, cells in record:
+            for path, number in _export_cells(cells, labels):
+                sums[json.dumps([name, family, field, *path], separators=(",", ":"))] = number
     return {
         "spec": RECORD_SPEC,
         "columns": columns,
         "declared": [format_label(label) for label in statistics.declared.tolist()],
-        "n": _export_cells(statistics.n, labels),
+        "n": {label: n for (label,), n in _export_cells(statistics.n, labels)},
         "sums": sums,
         "kept": None if statistics.sample is None else _export_sample(learned, statistics.sample),
     }
 
 
-def export_rows(
-    learned: Learned, X: object, encode: LabelEncoder, sample_weight: object = None
-) -> list[Json]:
+def export_rows(learned: Learned, X: object, encode: LabelEncoder, sample_weight: object = None) -> list[JsonObject]:
     """Export rows as the model counts them."""
     rows, batch = learned.rows.read(X, "forget", learned.statistics)
     labels, group = encode(learned.classes, False)
@@ -65,7 +65,7 @@ def export_rows(
     kept = rows.keep_cells(cells)
     found = _join_cells(rows, kept, labels, group)
     for names, block in zip(rows.column_names, cells, strict=True):
-        if isinstance(block, TextCells):
+        if isinstance(block, TextCells) and not isinstance(block.data, TokenBags):
             for row, text in zip(found, block.data, strict=True):
                 if names[0] in row["cells"]:
                     row["cells"][names[0]]["text"] = text.decode() if isinstance(text, bytes) else text
@@ -74,7 +74,7 @@ def export_rows(
     return found
 
 
-def check_label(label: object) -> str | int | float:
+def read_label(label: object) -> str | int | float:
     """A label as JSON; equal numbers are equal JSON."""
     if isinstance(label, str):
         return label
@@ -85,10 +85,10 @@ def check_label(label: object) -> str | int | float:
 
 def format_label(label: object) -> str:
     """A label as a key of JSON."""
-    return str(check_label(label))
+    return str(read_label(label))
 
 
-def _list_columns(learned: Learned) -> Iterator[tuple[str, str, Json, Iterable[tuple[str, Any]]]]:
+def _list_columns(learned: Learned) -> Iterator[tuple[str, str, JsonObject, Iterable[tuple[str, Any]]]]:
     """Yield each column with a family, how the family counts a cell, and its fields: sums, or counts of values."""
     rows = learned.rows
     if isinstance(rows, TextRows):
@@ -138,7 +138,7 @@ def _list_token_fields(records: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         yield field, (words.tokens() if isinstance(words, TokenCounts) else [*map(str, range(counts.shape[1]))], counts)
 
 
-def _describe_texts(model: TextModel) -> Json:
+def _describe_texts(model: TextModel) -> JsonObject:
     """How texts are counted; ``words`` is the least length of a word, or None if tokens are not plain words."""
     reader = model.vocabulary.tokenizer
     is_plain = (reader.lowercase, reader.analyzer, tuple(reader.ngram_range)) == (True, "word", (1, 1))
@@ -147,17 +147,16 @@ def _describe_texts(model: TextModel) -> Json:
     return {"binary": model.binary, "presence": model.vocabulary.count_records(model.binary) > 1, "words": words}
 
 
-def _export_cells(cells: Any, labels: list[str]) -> Json:
+def _export_cells(cells: Any, labels: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Export sums of each class, or counts of each class and value; zeros are left out."""
     if not isinstance(cells, tuple):
-        return {label: n for label, n in zip(labels, _export_numbers(cells), strict=True) if n != "0"}
+        yield from (((label,), n) for label, n in zip(labels, _export_numbers(cells), strict=True) if n != "0")
+        return
     values, counts = cells
-    found = {}
     for label, row in zip(labels, counts, strict=True):
         shown = np.flatnonzero(row)
         numbers = zip(shown.tolist(), _export_numbers(row[shown]), strict=True)
-        found[label] = {values[i]: n for i, n in numbers}
-    return {label: row for label, row in found.items() if row}
+        yield from (((label, values[i]), n) for i, n in numbers)
 
 
 def _export_numbers(numbers: Any) -> list[str]:
@@ -171,7 +170,7 @@ def _export_numbers(numbers: Any) -> list[str]:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _export_sample(learned: Learned, sample: RowSample) -> Json:
+def _export_sample(learned: Learned, sample: RowSample) -> JsonObject:
     rows = _join_cells(learned.rows, sample.blocks, learned.classes, sample.group)
     weights = _export_numbers(sample.weight)
     names = [f"{h:016x}" for h in sample.hashes.tolist()]
@@ -179,10 +178,13 @@ def _export_sample(learned: Learned, sample: RowSample) -> Json:
     return {"memory": sample.memory, "limit": f"{sample.limit:016x}", "rows": kept}
 
 
-def _join_cells(columns: RowKind[Any], blocks: Sequence[Cells], classes: Array, group: Array) -> list[Json]:
+def _join_cells(columns: RowKind[Any], blocks: Sequence[Cells], classes: Array, group: Array) -> list[JsonObject]:
     """Rows of cells: the class, and the cells that are not missing by the names of their columns."""
-    labels, keeps_empty = [*map(check_label, classes.tolist())], isinstance(columns, TextRows)  # a text alone is a row even if it is empty
-    rows: list[Json] = [{"class": labels[c], "cells": {}} for c in group.tolist()]
+    labels, keeps_empty = (
+        [*map(read_label, classes.tolist())],
+        isinstance(columns, TextRows),
+    )  # a text alone is a row even if it is empty
+    rows: list[JsonObject] = [{"class": labels[c], "cells": {}} for c in group.tolist()]
     for names, block in zip(columns.column_names, blocks, strict=False):
         for name, cells in zip(names, _list_cell_columns(block, keeps_empty), strict=True):
             for row, cell in zip(rows, cells, strict=True):
@@ -198,7 +200,7 @@ def _list_cell_columns(block: Cells, keeps_empty: bool) -> Iterator[list[Any]]:
             yield [None if x != x else x for x in column]
     elif isinstance(block, LabelCells):
         for codes, values in zip(block.data.codes.T.tolist(), block.data.values, strict=True):
-            labels = [*map(check_label, values.tolist())]
+            labels = [*map(read_label, values.tolist())]
             yield [None if code < 0 else labels[code] for code in codes]
     else:
         assert isinstance(block, TextCells)
@@ -206,7 +208,7 @@ def _list_cell_columns(block: Cells, keeps_empty: bool) -> Iterator[list[Any]]:
         yield [bag if bag["letters"] or keeps_empty else None for bag in _list_bags(block.data)]
 
 
-def _list_bags(bags: TokenBags) -> Iterator[Json]:
+def _list_bags(bags: TokenBags) -> Iterator[JsonObject]:
     """The tokens (or buckets) of each document with their occurrences, its letters, and its hashed pairs."""
     tokens = _split_tokens(bags)
     pairs = None if bags.pairs is None else _split_tokens(bags.pairs)
@@ -214,7 +216,7 @@ def _list_bags(bags: TokenBags) -> Iterator[Json]:
         yield {"letters": letters, "tokens": tokens[i]} | ({} if pairs is None else {"pairs": pairs[i]})
 
 
-def _split_tokens(bags: TokenBags) -> list[Json]:
+def _split_tokens(bags: TokenBags) -> list[JsonObject]:
     words = decode_vocabulary(bags.arena, bags.ends)
     ids, times, ends = bags.ids.tolist(), _export_numbers(bags.occurrences), bags.indptr.tolist()
     spell = words.__getitem__ if words else str

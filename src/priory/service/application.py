@@ -42,6 +42,7 @@ class ServiceSettings:
     limits: Limits = field(default_factory=Limits)
     allowed_hosts: tuple[str, ...] = ()  # besides the local names
     public_url: str | None = None  # the URL of a reverse proxy in front of the service
+    sign_key: Path | None = None  # a private Ed25519 key, with which receipts of forgotten rows are signed
 
     @property
     def is_encrypted(self) -> bool:
@@ -59,7 +60,7 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.store = ModelStore(settings.folder)
+        self.store = ModelStore(settings.folder, settings.sign_key)
         self.writer = Writer(self.store, self.metrics)
         self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")  # slow calls must not delay them
         self._slow_threads = ThreadPoolExecutor(2, "priory-slow")

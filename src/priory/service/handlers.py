@@ -44,6 +44,7 @@ from priory.service.messages import (
     PredictAnswer,
     Prediction,
     PredictMessage,
+    ReceiptsAnswer,
     RowsMessage,
     StatusAnswer,
     UndoMessage,
@@ -262,6 +263,18 @@ async def get_history(call: Call) -> HistoryAnswer:
     # a full page: there may be older events
     last = events[-1].id if len(events) == limit and limit else None
     return HistoryAnswer(call.name, model.version, events, last)
+
+
+async def get_receipts(call: Call) -> ReceiptsAnswer:
+    """Return the receipts of a model; they do not show the rows."""
+    model, store = call.model, call.service.store
+    after = call.read_query_number("after", -1, 2**53)
+
+    def read() -> list[bytes]:
+        with store.reader_lock:
+            return store.reader.read_receipts(model.entry.number, after, MAX_EVENTS_PER_PAGE)
+
+    return ReceiptsAnswer(call.name, [msgspec.json.decode(body) for body in await _run_in_thread(call, read)])
 
 
 def _describe_event(event: Event) -> EventInfo:

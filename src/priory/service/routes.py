@@ -125,6 +125,15 @@ ROUTES = (
         ),
     ),
     ApiRoute(
+        "GET",
+        f"{MODEL_PATH}/receipts",
+        handlers.get_receipts,
+        "The receipts of forgotten rows",
+        answer=messages.ReceiptsAnswer,
+        errors=(404, 422),
+        query=(QueryParameter("after", "integer", "Only receipts with larger numbers."),),
+    ),
+    ApiRoute(
         "POST",
         f"{MODEL_PATH}/predict",
         handlers.handle_predict,

@@ -190,7 +190,7 @@ class Writer:
         learnings = [request for request in requests if isinstance(request, LearnRequest)]
         if model is not None and len(learnings) == len(requests):
             return plan_learning(model, learnings, self._next_number)
-        return [plan_change(model, requests[0], self._next_number, self._store.journal)]
+        return [plan_change(model, requests[0], self._next_number, self._store.journal, self._store.open_book(model))]
 
     def _answer_again(self, ticket: _Ticket) -> bool:
         """Whether the key was used before; the ticket then gets the same answer, or 409 if the request differs."""

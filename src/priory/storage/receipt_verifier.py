@@ -10,31 +10,33 @@ It prints one sentence. The exit code is 0 if the receipt is verified, 1 if it i
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import math
-import re
 import struct
 import sys
-from collections.abc import Iterator
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+Table = dict[str, Any]
 RECEIPT_SPEC, MASK = "priory receipt 1", (1 << 64) - 1
-FIELDS = {"spec", "kind", "model", "counter", "time", "previous", "before", "after", "rows", "reason", "signature"}
 
 
 class RefusedError(ValueError):
     """The receipt is not true."""
 
 
+def require(is_true: bool, otherwise: str) -> None:
+    """Refuse the receipt with a reason, unless something is true."""
+    if not is_true:
+        raise RefusedError(otherwise)
+
+
 def encode_canonically(value: object) -> bytes:
     """JSON with sorted keys and without blanks."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode(errors="surrogatepass")
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def commit(label: str, salt: str, thing: object) -> str:
@@ -42,241 +44,194 @@ def commit(label: str, salt: str, thing: object) -> str:
     return hashlib.sha256(label.encode() + b"\0" + bytes.fromhex(salt) + encode_canonically(thing)).hexdigest()
 
 
-def signed_bytes(receipt: dict[str, Any]) -> bytes:
+def signed_bytes(receipt: Table) -> bytes:
     """What an Ed25519 key signs: everything but the signature."""
     return b"priory receipt\0" + encode_canonically({k: v for k, v in receipt.items() if k != "signature"})
 
 
-def add_amount(table: dict[str, Any], path: list[str], amount: Fraction) -> None:
-    """Add to a number in nested dicts; what is zero or empty is left out."""
-    key, *rest = path
-    if rest:
-        add_amount(table.setdefault(key, {}), rest, amount)
-    else:
-        table[key] = str(Fraction(table.get(key, 0)) + amount)
-    if table[key] in ("0", {}):
+# -- counting a row ----------------------------------------------------------------------------------------------------
+
+
+def add_amount(table: Table, key: str, amount: Fraction) -> None:
+    """Add to a number of a table, in which zeros are left out."""
+    table[key] = str(Fraction(table.get(key, 0)) + amount)
+    if table[key] == "0":
         del table[key]
 
 
-def log_by_table(x: float) -> float:
+def compute_log(x: float) -> float:
     """The logarithm as a sequence of IEEE operations: x = m 2^e, c the middle of the interval of m, r = (m - c) / c."""
     m, e = math.frexp(x)
     c = (math.floor(m * 1024) + 0.5) / 1024
     r, series = (m - c) / c, 0.0
-    with localcontext(prec=40):
-        log_c, log_two = float(Decimal(c).ln()), float(Decimal(2).ln())
     for coefficient in (0.2, 0.25, 1 / 3, 0.5, 1.0):
         series = (coefficient - series) * r
-    return log_c + series + e * log_two
+    return float(Decimal(c).ln()) + series + e * float(Decimal(2).ln())
 
 
-def log_factorial(x: float) -> float:
+def compute_log_factorial(x: float) -> float:
     """The logarithm of a product that is exact up to 20!, and Stirling's series above."""
     if x <= 20:
-        return log_by_table(float(math.factorial(int(x))))
+        return compute_log(float(math.factorial(int(x))))
     s = 1 / (x * x)
     s = 1 / 12 - s * (1 / 360 - s * (1 / 1260 - s * (1 / 1680 - s * (1 / 1188 - s * (691 / 360360)))))
-    return (x + 0.5) * log_by_table(x) - x + 0.91893853320467274178 + s / x
+    return (x + 0.5) * compute_log(x) - x + 0.91893853320467274178 + s / x
 
 
-def round_to_bits(x: float, bits: int) -> float:
+def round_number(x: float, bits: int) -> float:
     """The nearest number with so many significant bits, finite."""
     m, e = math.frexp(x)
     whole = round(math.ldexp(m, bits))
     return math.ldexp(whole - (int(math.copysign(1, x)) if e == 1024 and abs(whole) == 1 << bits else 0), e - bits)
 
 
-def count_cell(family: str, rule: dict[str, Any], x: Any) -> Iterator[tuple[str, str | None, float | Fraction]]:
-    """What one cell adds to the record of a family: fields, values (of counts) and amounts."""
-    if family == "Categorical":
-        yield "counts", str(x), 1
-    elif family == "Histogram":
-        yield "counts", round_to_bits(x, rule["bits"]).hex(), 1
-    elif family == "Text":
-        yield "n", None, 1
-        for token, times in x["tokens"].items():
-            yield "counts", token, 1 if rule["binary"] else Fraction(times)
-            if rule["presence"]:
-                yield "presence", token, 1
-    else:
-        whole = x >= 0 and x == math.floor(x)
-        sums: dict[str, tuple[bool, dict[str, float | Fraction]]] = {
-            "Bernoulli": (x in (0, 1), {"successes": x}),
-            "Gaussian": (True, {"weight": 1, "first": x, "second": Fraction(x) ** 2}),
-            "Poisson": (whole and x <= 2**53, {"events": x}),
-            "Gamma": (1e-300 <= x <= 1e300, {"total": x}),
-            "Binomial": (whole and x <= rule.get("trials", 0), {"successes": x}),
-        }
-        inside, found = sums[family]
-        if inside and family == "Poisson":
-            found["log_factorials"] = log_factorial(x)
-        elif inside and family == "Gamma":
-            found["log_total"] = log_by_table(x)
-        elif inside and family == "Binomial":
-            n = rule["trials"]
-            found["log_ways"] = log_factorial(n) - log_factorial(x) - log_factorial(n - x)
-        for field, amount in ({"n": 1} | found if inside else {"outside": 1}).items():
-            yield field, None, amount
+def count_cell(family: str, rule: Table, x: Any) -> Any:
+    """What one cell adds to the record of a family: fields, the value that is counted (in a list), and amounts."""
+    if family in ("Categorical", "Histogram"):
+        return [("counts", [str(x) if family == "Categorical" else round_number(x, rule["bits"]).hex()], 1)]
+    if family == "Text":
+        counts = [("counts", [token], 1 if rule["binary"] else times) for token, times in x["tokens"].items()]
+        return [("n", [], 1), *counts, *(("presence", [token], 1) for token in x["tokens"] if rule["presence"])]
+    n, log_of = rule.get("trials", 2**53), compute_log_factorial
+    is_count = x >= 0 and x == math.floor(x) and x <= n
+    is_inside = {"Bernoulli": x in (0, 1), "Gaussian": True, "Gamma": 1e-300 <= x <= 1e300}.get(family, is_count)
+    sums: Any = {
+        "Bernoulli": lambda: {"successes": x},
+        "Gaussian": lambda: {"weight": 1, "first": x, "second": Fraction(x) ** 2},
+        "Poisson": lambda: {"events": x, "log_factorials": log_of(x)},
+        "Binomial": lambda: {"successes": x, "log_ways": log_of(n) - log_of(x) - log_of(n - x)},
+        "Gamma": lambda: {"total": x, "log_total": compute_log(x)},
+    }
+    return [(f, [], amount) for f, amount in ({"n": 1} | sums[family]() if is_inside else {"outside": 1}).items()]
 
 
-def hash_bytes(content: bytes) -> int:
+def hash_text(kind: str, text: str) -> int:
+    """A hash of 64 bits."""
+    content = (kind + text).encode(errors="surrogatepass")
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
-def hash_label(label: Any) -> int:
-    is_text = isinstance(label, str)
-    if not is_text and label != label // 1:
-        return hash_bytes(f"{type(label).__name__} {label!r}".encode())
-    return hash_bytes(b"s" + label.encode(errors="surrogatepass") if is_text else b"n%d" % int(label))
+def hash_cell(cell: Any, is_number: bool = False) -> int:
+    """The hash of a number, a text (0 if it is empty) or a label."""
+    if isinstance(cell, dict):
+        return hash_text("", cell["text"]) if cell["text"] else 0
+    bits: int = struct.unpack("<Q", struct.pack("<d", cell if is_number else 0.0))[0] ^ 0x9E3779B97F4A7C15
+    return bits if is_number else hash_text({str: "s", int: "n"}.get(type(cell), "float "), str(cell))
 
 
 def scramble(x: int) -> int:
+    """Mix the bits of a number."""
     for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
         x = (x ^ (x >> 32)) * factor & MASK
     return x ^ (x >> 32)
 
 
-def hash_row(columns: dict[str, Any], row: dict[str, Any]) -> int:
-    """The hash by which rows are sampled."""
-    total = hash_label(row["class"])
-    for name, cell in row["cells"].items():
-        if "Text" in columns[name]:
-            found = hash_bytes(cell["text"].encode(errors="surrogatepass")) if cell["text"] else 0
-        elif "Categorical" in columns[name]:
-            found = hash_label(cell)
-        else:
-            found = struct.unpack("<Q", struct.pack("<d", cell + 0.0))[0] ^ 0x9E3779B97F4A7C15
-        total += scramble(found ^ hash_bytes(b"column " + name.encode(errors="surrogatepass"))) if found else 0
-    return min(scramble(total & MASK), MASK - 1)
+def hash_row(columns: Table, row: Table) -> int:
+    """The hash by which rows are sampled: of the class, plus one of each column with its cell."""
+    cells = {name: hash_cell(cell, "Categorical" not in columns[name]) for name, cell in row["cells"].items()}
+    total = sum(scramble(hash_text("column ", name) ^ cell) for name, cell in cells.items() if cell)
+    return min(scramble(total + hash_cell(row["class"]) & MASK), MASK - 1)
 
 
-def add_row(record: dict[str, Any], row: dict[str, Any]) -> None:
+def add_row(record: Table, row: Table) -> None:
     """Add a row to a record, in place."""
     label, weight, kept = str(row["class"]), Fraction(row.get("weight", 1)), record["kept"]
-    add_amount(record["n"], [label], weight)
+    add_amount(record["n"], label, weight)
     for name, cell in row["cells"].items():
         for family, rule in record["columns"][name].items():
-            sums = record["sums"].setdefault(name, {}).setdefault(family, {})
             for field, value, amount in count_cell(family, rule, cell):
-                path = [field, label] if value is None else [field, label, value]
-                add_amount(sums, path, weight * Fraction(amount))
+                key = encode_canonically([name, family, field, label, *value]).decode()
+                add_amount(record["sums"], key, weight * Fraction(amount))
     place = hash_row(record["columns"], row)
     if kept is not None and place < int(kept["limit"], 16):
-        cells = {name: _drop_text(cell) for name, cell in row["cells"].items()}
+        cells = {n: {k: c[k] for k in c if k != "text"} if isinstance(c, dict) else c for n, c in row["cells"].items()}
         known = kept["rows"].setdefault(f"{place:016x}", {"class": row["class"], "cells": cells, "weight": "0"})
-        add_amount(known, ["weight"], weight)
+        add_amount(known, "weight", weight)
 
 
-def _drop_text(cell: Any) -> Any:
-    return {k: v for k, v in cell.items() if k != "text"} if isinstance(cell, dict) else cell
-
-
-def find_miscounted_text(columns: dict[str, Any], rows: list[dict[str, Any]]) -> str | None:
-    """The column of a text whose tokens are not its words; texts that are not plain ASCII words are not recounted."""
+def add_rows(record: Table, frame: Table, rows: list[Table]) -> Table:
+    """The record with rows added; the frame has the columns of the result, some of which the rows alone may have."""
+    kept = None if frame["kept"] is None else frame["kept"] | {"rows": (record["kept"] or {"rows": {}})["rows"]}
+    total: Table = json.loads(encode_canonically(record | frame | {"kept": kept}))
     for row in rows:
-        for name, cell in row["cells"].items():
-            words = columns[name].get("Text", {}).get("words")
-            if words and cell["text"].isascii():
-                found = [word[:1024] for word in re.findall(rf"\w{{{words},}}", cell["text"].lower())]
-                if {word: str(found.count(word)) for word in found} != cell["tokens"]:
-                    return name
-    return None
+        add_row(total, row)
+    return total
 
 
-def check_signature(receipt: dict[str, Any], pem: bytes) -> None:
-    """Raise RefusedError unless the receipt has all fields and was signed with the key."""
+# -- the checks --------------------------------------------------------------------------------------------------------
+
+
+def check_signed(receipt: Table, pem: bytes) -> None:
+    """Refuse a receipt that lacks a field, or was not signed with the key."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    if set(receipt) != FIELDS or receipt["spec"] != RECEIPT_SPEC or receipt["kind"] not in ("state", "forget"):
-        raise RefusedError("it does not have the fields of a receipt")
+    require(receipt["spec"] == RECEIPT_SPEC, "it is not a receipt that this version knows")
     try:
-        load_pem_public_key(pem).verify(bytes.fromhex(receipt["signature"]), signed_bytes(receipt))  # type: ignore
+        load_pem_public_key(pem).verify(bytes.fromhex(receipt["signature"]), signed_bytes(receipt))
     except (InvalidSignature, ValueError):
         raise RefusedError("it was not signed with this key, or was changed after it was signed") from None
 
 
-def check_chain(receipt: dict[str, Any], previous: dict[str, Any]) -> None:
-    """Raise RefusedError unless a receipt follows another."""
-    if receipt["model"] != previous["model"]:
-        raise RefusedError("it is about another model than the receipt before it")
-    if receipt["previous"] != hashlib.sha256(encode_canonically(previous)).hexdigest():
-        raise RefusedError("it does not follow this receipt: the chain has a gap, or was forked")
-    if receipt["counter"] != previous["counter"] + 1 or receipt["time"] < previous["time"]:
-        raise RefusedError("its number or time does not follow the receipt before it")
-    if receipt["kind"] == "forget" and receipt["before"] != previous["after"]:
-        raise RefusedError("the record before is not the one that the receipt before it has left")
+def check_chain(receipt: Table, previous: Table) -> None:
+    """Refuse a receipt that does not follow another; one without rows states what was learned since."""
+    digest, is_joined = hashlib.sha256(encode_canonically(previous)).hexdigest(), receipt["before"] == previous["after"]
+    follows = receipt["counter"] == previous["counter"] + 1 and receipt["time"] >= previous["time"]
+    require(receipt["model"] == previous["model"], "it is about another model than the receipt before it")
+    require(receipt["previous"] == digest and follows, "it does not follow this receipt: the chain has a gap or a fork")
+    require(is_joined or not receipt["rows"], "the record before is not the one that the receipt before it has left")
 
 
-def check_rows(receipt: dict[str, Any], opening: dict[str, Any], asked: list[Any] | None) -> None:
-    """Raise RefusedError unless the opening shows the rows of the receipt, and they are the rows asked for."""
+def check_opening(receipt: Table, opening: Table, asked: list[Table]) -> None:
+    """Refuse a receipt of other rows than the opening shows, or than were asked for."""
     rows, salts = opening["rows"], opening["salts"]["rows"]
-    if not len(rows) == len(salts) == len(receipt["rows"]):
-        raise RefusedError("it is about another number of rows than the opening")
-    if any(commit("row", s, row) != known for s, row, known in zip(salts, rows, receipt["rows"], strict=True)):
-        raise RefusedError("the rows of the opening are not the rows of the receipt")
-    if asked is not None and sorted(map(encode_canonically, asked)) != sorted(map(encode_canonically, rows)):
-        raise RefusedError("the rows of the receipt are not the rows asked for")
-    if name := find_miscounted_text(opening["columns"], rows):
-        raise RefusedError(f"the words counted in column {name!r} are not the words of the text")
+    require(len(rows) == len(salts) == len(receipt["rows"]), "it is about another number of rows than the opening")
+    shown = [commit("row", salt, row) for salt, row in zip(salts, rows, strict=True)]
+    require(shown == receipt["rows"], "the rows of the opening are not the rows of the receipt")
+    wanted, given = (sorted(map(encode_canonically, some)) for some in (asked, rows))
+    require(wanted == given, "the rows of the receipt are not the rows asked for")
+    require(all(Fraction(row.get("weight", 1)) > 0 for row in rows), "a row has no weight")
 
 
-def check_record(receipt: dict[str, Any], opening: dict[str, Any], record: dict[str, Any]) -> None:
-    """Raise RefusedError unless the record is the one after and, with the rows, the one before."""
-    if commit("record", opening["salts"]["after"], record) != receipt["after"]:
-        raise RefusedError("the record is not the one that the receipt has left")
-    if receipt["kind"] == "forget":
-        before = json.loads(encode_canonically(record | {"columns": opening["columns"]}))
-        for row in opening["rows"]:
-            add_row(before, row)
-        if commit("record", opening["salts"]["before"], before) != receipt["before"]:
-            raise RefusedError("the record after and the rows do not add up to the record before")
+def check_record(receipt: Table, opening: Table, record: Table) -> None:
+    """Refuse a receipt that has left another record, or one that with the rows is not the record before."""
+    after, salts = commit("record", opening["salts"]["after"], record), opening["salts"]
+    require(after == receipt["after"], "the record is not the one that the receipt has left")
+    if receipt["rows"]:
+        before = commit("record", salts["before"], add_rows(record, opening["frame"], opening["rows"]))
+        require(before == receipt["before"], "the record after and the rows do not add up to the record before")
 
 
 def verify_receipt(
-    receipt: dict[str, Any],
-    pem: bytes,
-    previous: dict[str, Any] | None = None,
-    opening: dict[str, Any] | None = None,
-    record: dict[str, Any] | None = None,
-    asked: list[Any] | None = None,
+    receipt: Table, pem: bytes, previous: Any = None, opening: Any = None, record: Any = None, asked: Any = None
 ) -> str:
     """Return a sentence that says what was verified; raise RefusedError with the reason if something is not true."""
-    check_signature(receipt, pem)
+    check_signed(receipt, pem)
     found = f"receipt {receipt['counter']} of model {receipt['model']} is signed"
     if previous is not None:
-        check_signature(previous, pem)
         check_chain(receipt, previous)
         found += f" and follows receipt {previous['counter']}"
     if opening is not None:
-        check_rows(receipt, opening, asked)
-        found += f", for {len(opening['rows'])} rows that it names"
+        check_opening(receipt, opening, opening["rows"] if asked is None else asked)
+        found += f", for the {len(opening['rows'])} rows of the opening"
     if opening is not None and record is not None:
         check_record(receipt, opening, record)
-        found += "; the record is the one after, and with the rows the one before" if opening["rows"] else "; the record is the one it states"
+        found += "; the record is the one after" + ", and with the rows the one before" * bool(opening["rows"])
     return found
 
 
-def main() -> int:
+def run_command(receipt: str, *options: str) -> int:
     """Run the command."""
-    parser = argparse.ArgumentParser(description="Verify a receipt of forgetting.")
-    parser.add_argument("receipt")
-    parser.add_argument("--key", required=True)
-    for name in ("previous", "opening", "record", "rows"):
-        parser.add_argument(f"--{name}")
-    given = parser.parse_args()
     try:
-        names = (given.receipt, given.previous, given.opening, given.record, given.rows)
-        files = [None if name is None else json.loads(Path(name).read_bytes()) for name in names]
-        print("verified:", verify_receipt(files[0], Path(given.key).read_bytes(), *files[1:]))
-    except RefusedError as error:
-        print("refused:", error)
-        return 1
+        given = dict(zip(options[::2], options[1::2], strict=True))
+        names = [receipt, *(given.get(f"--{name}") for name in ("previous", "opening", "record", "rows"))]
+        files = [name and json.loads(Path(name).read_bytes()) for name in names]
+        print("verified:", verify_receipt(files[0] or {}, Path(given["--key"]).read_bytes(), *files[1:]))
     except Exception as error:
-        print("cannot check:", type(error).__name__, error)
-        return 2
+        print("refused:" if isinstance(error, RefusedError) else f"cannot check: {type(error).__name__}", error)
+        return 1 if isinstance(error, RefusedError) else 2
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command(*sys.argv[1:]))

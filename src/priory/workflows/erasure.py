@@ -13,10 +13,9 @@ from priory.errors import DataError
 from priory.estimators.label_encoding import encode_labels
 from priory.learning.record_export import export_rows
 from priory.sources.column_types import make_model_rows
-from priory.storage import updating
+from priory.storage import load, updating
 from priory.storage.receipt_verifier import encode_canonically
-from priory.storage.receipts import Issued, ReceiptBook
-from priory.storage.receipts import verify as verify_issued
+from priory.storage.receipts import Issued, ReceiptBook, export_model, verify_with_model
 from priory.storage.saved_files import replace_file
 from priory.workflows.model_files import (
     FileTask,
@@ -77,6 +76,11 @@ def issue_receipt(model: PathLike, files: ReceiptFiles, key: PathLike | None = N
         return files.issue_state(model, load_classifier(file.model))
 
 
+def export_file(model: PathLike, key: PathLike | None = None) -> bytes:
+    """The record of a model file as canonical JSON."""
+    return encode_canonically(export_model(load(model, key=key)))
+
+
 def verify(
     receipt: PathLike,
     public_key: PathLike,
@@ -103,12 +107,12 @@ def verify(
         The rows that should have been forgotten; they are compared with the opening.
     """
     documents = {name: _read_json(path) for name, path in (("opening", opening), ("previous", previous)) if path}
-    loaded = None if model is None else load_classifier(model, rows.key if rows else None)
+    loaded = None if model is None else load(model, key=rows.key if rows else None)
     if rows is not None:
         if loaded is None or opening is None:
             raise DataError("rows are compared with an opening, as a model reads them; give --opening and --model too.")
         documents["asked"] = _read_rows(loaded, rows)
-    return verify_issued(_read_json(receipt), Path(public_key).read_bytes(), loaded, **documents)
+    return verify_with_model(_read_json(receipt), Path(public_key).read_bytes(), loaded, **documents)
 
 
 def _read_rows(model: Any, task: FileTask) -> list[Any]:
