@@ -6,7 +6,14 @@ import click
 
 import priory
 from priory import workflows
-from priory.cli.options import FILE_PATH_TYPE, get_required_key, json_option, model_argument, sectioned_command
+from priory.cli.options import (
+    FILE_PATH_TYPE,
+    check_exclusive,
+    get_required_key,
+    json_option,
+    model_argument,
+    sectioned_command,
+)
 from priory.cli.terminal import print_json, print_lines
 
 
@@ -15,13 +22,28 @@ from priory.cli.terminal import print_json, print_lines
 )
 @model_argument
 @click.option("--tables", is_flag=True, help="Load the model, and show P(class) and P(value | class).")
+@click.option(
+    "--privacy",
+    is_flag=True,
+    help="Load the model, and show how well its answers tell which of the rows it keeps were learned.",
+)
 @json_option
-def inspect_command(model: str, tables: bool, json_: bool) -> None:
+def inspect_command(model: str, tables: bool, privacy: bool, json_: bool) -> None:
     """Show what MODEL contains, and what it would reveal to anyone who has the file. The model is not loaded."""
-    if tables:
-        from priory.workflows.model_files import load_classifier
+    check_exclusive("--tables", "--privacy")
+    if privacy or tables:
+        from priory.workflows.model_files import load_classifier  # what a file contains is shown without it
 
-        found_tables = load_classifier(model, get_required_key()).tables_
+        loaded = load_classifier(model, get_required_key())
+    if privacy:
+        audit = loaded.audit_membership()
+        if json_:
+            print_json({"model": model, **audit.as_dict()})
+        else:
+            print_lines(f"{model}: what its answers reveal about {audit.rows:,} kept rows\n{audit}", indent="")
+        return
+    if tables:
+        found_tables = loaded.tables_
         print_json(found_tables.to_dicts()) if json_ else print_lines(str(found_tables), indent="")
         return
     found = workflows.inspect(model, key=get_required_key())

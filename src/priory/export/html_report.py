@@ -27,6 +27,7 @@ from priory.export.report_sections import (
     describe_calibration,
     describe_class_calibration,
     describe_columns,
+    describe_membership,
     describe_mistakes,
     score_held_out_rows,
     score_learned_rows,
@@ -156,6 +157,7 @@ def report(
         **describe_mistakes(model, X, scored.scores, learned, mark_safe),
         "columns": describe_columns(model, X, *_encode_groups(labels, scored.scores), mark_safe),
         "tables": mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
+        "privacy": describe_membership(model) if learned else None,
         "findings": None if findings is None else mark_safe(findings.to_html()),
     }
     return Report(render_page(page))
