@@ -222,6 +222,13 @@ class HistoryAnswer(Struct):
     before: int | None
 
 
+class ReceiptsAnswer(Struct):
+    """Receipts of forgotten rows, oldest first; pass the last counter as ``after`` to get the next page."""
+
+    model: str
+    receipts: list[dict[str, Any]]
+
+
 class StatusAnswer(Struct):
     status: str
     models: int

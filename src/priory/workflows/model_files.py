@@ -108,6 +108,8 @@ class FileTask:
         Model files must be signed with this key. A file that is changed is signed with it again.
     callbacks : Callbacks
         Called with progress and notes; silent by default.
+    where : dict of str to str
+        Only the rows whose cells in these columns are these texts, such as the rows of one person.
     """
 
     paths: Paths
@@ -115,6 +117,7 @@ class FileTask:
     read: ReadOptions = field(default_factory=ReadOptions)
     key: PathLike | None = None
     callbacks: Callbacks = SILENT
+    where: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -254,10 +257,22 @@ def read_labelled_chunks(
     # the model decides what is a class: labels that look like numbers are accepted
     labels = LabelReader(target, replace(task.columns, labels_as_text=True))
     numbers = TargetReader(target, task.columns)
-    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *names])))):
+    absent = [name for name in task.where if name not in rows.names]
+    if absent:
+        raise make_absent_column_error(rows.files[0].path, absent, rows.names, ", which --where names")
+    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *names, *task.where])))):
+        chunk = _select_rows(chunk, task.where)
         found, kept = numbers.read(chunk) if is_number else labels.read(chunk)
         if len(found):
             yield found if is_number else labels.names[found], kept
+
+
+def _select_rows(chunk: RowChunk, where: Mapping[str, str]) -> RowChunk:
+    """The rows whose cells in some columns are these texts."""
+    for name, text in where.items():
+        cells = chunk.batch.column(name).cast(pa.string())
+        chunk = chunk.keep_rows(np.array([cell == text for cell in cells.to_pylist()], dtype=bool))
+    return chunk
 
 
 def read_labelled_rows(
