@@ -19,7 +19,6 @@ from priory.families import (
     Gamma,
     Gaussian,
     Multinomial,
-    MultivariateGaussian,
     Poisson,
 )
 from priory.plots.classifier_plots import read_nomogram
@@ -116,7 +115,7 @@ def test_a_family_of_counts_is_drawn_where_it_has_probability(family, highest):
     assert outcomes.tolist() == list(range(highest + 1))
 
 
-@pytest.mark.parametrize("family", [Categorical, Multinomial, MultivariateGaussian])
+@pytest.mark.parametrize("family", [Categorical, Multinomial])
 def test_a_family_that_is_not_of_single_numbers_is_not_drawn(family):
     with pytest.raises(DataError, match="is not a family of single numbers"):
         plots.fitted_family(family, [1.0, 2.0])

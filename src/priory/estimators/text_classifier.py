@@ -21,7 +21,7 @@ from priory.learning.text_rows import TextRows
 from priory.model import ledger
 from priory.model.document_model import DocumentModel
 from priory.model.model_statistics import ClassPrior, ClassWeight
-from priory.text.documents import Document
+from priory.text.documents import Document, Reader
 from priory.text.sparse_counts import SparseCounts
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import Analyzer
@@ -61,6 +61,10 @@ class TextClassifier(CorrectedClassifier):
         A language of the Snowball stemmer, such as "english". Needs PyStemmer.
     extra_tokens : str
         Characters that are tokens of their own, such as "!?".
+    reader : "text", "mail" or "mail_body"
+        Documents are texts; or messages, whose words count with a prefix that says where they stood: headers
+        (``received:``), links (``url:``), tags (``html:``), attachments (``part:``, ``file:``), text that is not shown
+        (``hidden:``). "mail_body" leaves out all headers but the subject.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
     vocabulary : iterable of str, optional
@@ -173,6 +177,7 @@ class TextClassifier(CorrectedClassifier):
         min_token_length: int = 2,
         stem: str | None = None,
         extra_tokens: str = "",
+        reader: Reader = "text",
         stop_words: str | Iterable[str] | None = None,
         vocabulary: Iterable[str] | None = None,
         unknown: bool = False,
@@ -199,6 +204,7 @@ class TextClassifier(CorrectedClassifier):
         self.min_token_length = min_token_length
         self.stem = stem
         self.extra_tokens = extra_tokens
+        self.reader = reader
         self.stop_words = stop_words
         self.vocabulary = vocabulary
         self.unknown = unknown
