@@ -55,7 +55,7 @@ def weigh_parts(model: CalibratedModel, cells: Sequence[Cells]) -> AnswerLines:
     terms = model.model.evidence_terms(cells)
     weights = np.ones(terms.lengths.shape)  # (rows, 1 + parts)
     if model.corrections is not None:
-        weights = model.corrections.tempering.part_weights(terms.lengths)
+        weights = model.corrections.tempering.answer_weights(terms)
     first = weights[:, :1] * model.model.estimated_log_prior()
     name = "prior" if (weights[:, 0] == 1.0).all() else "prior (tempered)"
     lines = terms.values[:, :, 1:] * weights[:, None, 1:]

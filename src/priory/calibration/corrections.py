@@ -304,7 +304,9 @@ class CalibratedModel:
         if self.corrections is None:
             return self.model.evidence_terms(cells).log_joint
         if not self.corrections.members:
-            return log_normalise(self.corrections.tempering.logits(self.model.evidence_terms(cells)))
+            terms = self.model.evidence_terms(cells)
+            weights = self.corrections.tempering.answer_weights(terms)
+            return log_normalise(np.einsum("ncb,nb->nc", terms.relative_to_best, weights))
         return self.corrections.log_probabilities(self.encode_rows(cells), self.model.estimated_log_prior())
 
     def encode_rows(self, cells: Sequence[Cells]) -> EncodedRows:

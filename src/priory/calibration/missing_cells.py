@@ -7,7 +7,8 @@ missing cell is no evidence. With all cells missing it answers with the class pr
 
     p(c | x)  =  (Σ_k weight_k p(c | x completed by row k))^(1 - m^3)  p_tempered(c | x)^(m^3) / Z
 
-m is the share of such gaps, among them and the cells that are there. If no rows are kept, members read gaps as missing, and m is not cubed.
+m is the share of such gaps, among them and the cells that are there. If no rows are kept, members read gaps as missing,
+and m is not cubed.
 """
 
 from __future__ import annotations
