@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import Protocol
@@ -95,7 +95,7 @@ class CountedModel(Protocol):
         """Return the distinct values and counts (classes, values), or None if the model does not count them."""
 
 
-def count_codes(encoding: TableEncoding, model: CountedModel, n_classes: int) -> tuple[Array, Array]:
+def count_learned_codes(encoding: TableEncoding, model: CountedModel, n_classes: int) -> tuple[Array, Array]:
     """Return how often a model has learned each code (classes, codes), and whether its column is counted (codes,)."""
     total, is_counted = np.zeros((n_classes, encoding.n_codes)), np.zeros(encoding.n_codes, dtype=bool)
     places = ((b, j) for b, block in enumerate(encoding.blocks) for j in range(len(block)))
@@ -133,9 +133,9 @@ class CodeEvidence:
 
         A column whose values the model does not count keeps the evidence of the rows that were fitted to.
         """
-        total, is_counted = count_codes(encoding, model, len(n))
+        total, is_counted = count_learned_codes(encoding, model, len(n))
         ratios = np.where(is_counted, find_log_ratios(encoding, total), self.log_ratios)
-        return CodeEvidence(self.weights, find_log_shares(n), ratios, self.shares)
+        return replace(self, log_prior=find_log_shares(n), log_ratios=ratios)
 
     def find_misfit(self, encoding: TableEncoding) -> str | None:
         """Describe why it is not the evidence of this encoding; None if it is."""
