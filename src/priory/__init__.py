@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import bayes, course, families, naive_bayes, plots, storage, workflows
+    from priory import bayes, families, naive_bayes, plots, storage, workflows
     from priory.bayes.continuum import Continuum
+    from priory.bayes.course import inbox
     from priory.bayes.finite import Hypotheses
-    from priory.course import inbox
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.dependence import measure_dependence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from priory.export.html_report import report
     from priory.export.onnx import to_onnx
     from priory.leakage import audit
+    from priory.learning.drift_alarm import DriftMonitor, find_drift
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.regression.logistic_regression import BayesianLogisticRegression
     from priory.regression.sigmoid_unit import SigmoidUnit
@@ -39,6 +40,7 @@ __all__ = [
     "Calibrated",
     "Client",
     "Continuum",
+    "DriftMonitor",
     "GibbsClassifier",
     "Hypotheses",
     "MDLDiscretiser",
@@ -50,9 +52,9 @@ __all__ = [
     "audit",
     "bayes",
     "bayes_rate",
-    "course",
     "decide",
     "families",
+    "find_drift",
     "inbox",
     "load",
     "measure_dependence",
@@ -76,6 +78,7 @@ _HOME = {
     "Calibrated": "estimators.calibrated",
     "Client": "service.client",
     "Continuum": "bayes.continuum",
+    "DriftMonitor": "learning.drift_alarm",
     "GibbsClassifier": "estimators.bayes_optimal",
     "Hypotheses": "bayes.finite",
     "MDLDiscretiser": "estimators.mdl_discretiser",
@@ -87,7 +90,8 @@ _HOME = {
     "audit": "leakage",
     "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
-    "inbox": "course",
+    "find_drift": "learning.drift_alarm",
+    "inbox": "bayes.course",
     "load": "storage",
     "measure_dependence": "estimators.dependence",
     "report": "export.html_report",

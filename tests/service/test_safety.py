@@ -295,7 +295,7 @@ def test_others_are_answered_while_a_large_request_is(tmp_path, monkeypatch):
         client.create("mail", calibrate=False)
         client.learn("mail", ["win cash", "lunch"], ["spam", "ham"])
         monkeypatch.setattr("priory.service.handlers.choose_answers", wait)
-        monkeypatch.setattr("priory.service.request_reading._check_keys", lambda body: len(body) > 10**5 and wait())
+        monkeypatch.setattr("priory.service.messages._check_keys", lambda body: len(body) > 10**5 and wait())
         asked = []
         for texts in (["cash"], ["cash" * 30_000]):
             asked.append(threading.Thread(target=lambda t: raw_predict(service, t), args=(texts,)))

@@ -17,19 +17,13 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from priory.calibration.members import (
-    BaseRateMember,
-    CorrectionRows,
-    GaussianMember,
-    LinearMember,
-    Member,
-    MemberPool,
-    SlopeMember,
-    encode_rows,
-)
+from priory.calibration.code_counts import CodeEvidence
+from priory.calibration.member_pool import MemberPool
+from priory.calibration.members import EncodedRows, Member
+from priory.calibration.missing_cells import MAX_ROWS_AT_ONCE, GapCompletion
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import Tempering
-from priory.core.logspace import log, log_normalise
+from priory.core.logspace import log, log_normalise, log_sum_exp
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
 from priory.core.typing import Array
@@ -109,82 +103,84 @@ class Corrections:
 
     tempering: Tempering
     encoding: TableEncoding = NO_CODES
+    evidence: CodeEvidence | None = None  # what members are centred on, from the counts of all rows
     members: tuple[Member, ...] = ()
     pool: MemberPool | None = None
     tokens: tuple[TokenFeatures, ...] = ()  # the features of each text, if a member uses them
+    gaps: GapCompletion | None = None  # of columns that were never missing; None for texts alone
 
     def find_fault(self) -> str | None:
-        if self.members and (self.pool is None or 1 + len(self.pool.exponents) != len(self.members)):
+        if not self.members:
+            return None
+        if self.pool is None or len(self.pool.exponents) != len(self.members):
             return "there is not one exponent for each member"
-        if self.members and not isinstance(self.members[0], BaseRateMember):
-            return "its first member is not the base rate"
-        return next((fault for member in self.members if (fault := self._find_fault_of(member))), None)
-
-    def _find_fault_of(self, member: Member) -> str | None:
-        columns, codes = len(self.encoding.columns), self.encoding.n_codes
-        numbers = sum(column.is_number for column in self.encoding.columns)
-        match member:
-            case LinearMember():
-                if max(member.pairs.max(initial=-1), member.triples.max(initial=-1)) >= columns:
-                    return "a pair or a triple is of a column that is not there"
-            case SlopeMember():
-                if (len(member.weights), len(member.slopes)) != (1 + codes, numbers):
-                    return "slopes are of other columns"
-            case GaussianMember():
-                if (member.gaussian.means.shape[1], member.labels.shape[1]) != (numbers, 1 + codes):
-                    return "a Gaussian is of other columns"
-        return None
+        if self.evidence is None:
+            return "there is no evidence that its members are centred on"
+        size = len(self.evidence.log_prior), sum(map(len, self.tokens))
+        misfits = [member.find_misfit(self.encoding, *size) for member in self.members]
+        misfits += [self.evidence.find_misfit(self.encoding)]
+        misfits += [] if self.gaps is None else [self.gaps.find_misfit(self.encoding)]
+        return next((fault for fault in misfits if fault), None)
 
     def fits_model(self, n_classes: int, n_parts: int, columns: Sequence[int]) -> bool:
         """Whether the shapes match a model of this size; ``columns`` has the width of each block, zero for a text."""
-        n_texts, n_tokens = list(columns).count(0), sum(map(len, self.tokens))
-        if self.reads_tokens and len(self.tokens) != n_texts:
+        if self.reads_tokens and len(self.tokens) != list(columns).count(0):
             return False
         if len(self.tempering.weights) != 1 + n_parts:
             return False
-        if not self.members:
-            return True
-        return [len(block) for block in self.encoding.blocks] == list(columns) and all(
-            self._fits_member(member, n_classes, n_tokens) for member in self.members
-        )
-
-    def _fits_member(self, member: Member, n_classes: int, n_tokens: int) -> bool:
-        match member:
-            case BaseRateMember():
-                return len(member.log_share) == n_classes
-            case LinearMember():
-                return member.weights.shape == (member.count_features(self.encoding, n_tokens), n_classes)
-            case SlopeMember():
-                return member.weights.shape[1] == n_classes
-            case GaussianMember():
-                return len(member.labels) == n_classes
+        widths = [len(block) for block in self.encoding.blocks]
+        return self.evidence is None or (widths == list(columns) and len(self.evidence.log_prior) == n_classes)
 
     @property
     def reads_tokens(self) -> bool:
         """Whether a member uses the tokens of texts."""
-        return any(isinstance(member, LinearMember) and member.with_tokens for member in self.members)
+        return any(member.reads_tokens for member in self.members)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The kinds of corrections that were fitted."""
-        linear = [member for member in self.members if isinstance(member, LinearMember)]
-        together = any(isinstance(member, GaussianMember) for member in self.members) or any(
-            len(member.pairs) + len(member.triples) for member in linear
-        )
-        refined = any(member.is_refined for member in linear) or any(
-            isinstance(member, SlopeMember) for member in self.members
-        )
-        return ("tempering", *(["structure"] if together else []), *(["refinement"] if refined else []))
+        found = {kind for member in self.members for kind in member.kinds}
+        return ("tempering", *sorted(found, reverse=True))
 
-    @property
-    def reads_scores(self) -> bool:
-        """Whether a member uses the normal scores of numbers."""
-        return any(isinstance(member, GaussianMember | SlopeMember) for member in self.members)
+    def log_probabilities(self, rows: EncodedRows, log_prior: Array) -> Array:
+        """(rows, classes): log p(c | x), by the pool of all members; ``log_prior`` is the answer if all is missing."""
+        answers = self._pool_members(rows)
+        if self.gaps is not None:
+            gaps = self.gaps.find_gaps(rows)
+            found = np.flatnonzero(gaps.any(axis=1))
+            for start in range(0, len(found), MAX_ROWS_AT_ONCE):
+                at = found[start : start + MAX_ROWS_AT_ONCE]
+                answers[at] = self._answer_gaps(rows.take_rows(at), gaps[at], answers[at], log_prior)
+        return answers
 
-    def log_probabilities(self, rows: CorrectionRows) -> Array:
-        """(rows, classes): log p(c | x), by the pool of all members."""
+    def _pool_members(self, rows: EncodedRows) -> Array:
         assert self.pool is not None
-        return self.pool.mix_answers([member.log_probabilities(rows, self.encoding) for member in self.members])
+        assert self.evidence is not None
+        base = np.repeat(log_normalise(self.evidence.log_prior[None]), len(rows), axis=0)
+        return self.pool.mix_answers([base, *(member.log_probabilities(rows) for member in self.members)])
+
+    def _answer_gaps(self, rows: EncodedRows, gaps: Array, answers: Array, log_prior: Array) -> Array:
+        """(rows, classes): log p(c | x) of rows with gaps, given the ``answers`` to gaps that are read as missing."""
+        assert self.gaps is not None
+        assert self.evidence is not None
+        if len(self.gaps.weight):
+            nearest = self.gaps.find_nearest(rows, gaps, self._kept_ranks)
+            copies = np.repeat(np.arange(len(rows)), nearest.shape[1])
+            completed = rows.take_rows(copies, self.gaps.complete_cells(rows, gaps, nearest))
+            # (rows, nearest, classes): each completed row with the share of the row that completes it
+            weights = self.gaps.weight[nearest]
+            shares = np.log(weights / weights.sum(axis=1, keepdims=True))
+            answers = log_sum_exp(
+                self._pool_members(completed).reshape(*nearest.shape, -1) + shares[:, :, None], axis=1
+            )
+        tempered = rows.look_up(self.evidence.temper_cells(self.encoding, log_prior)) + rows.text_logits
+        exponent = self.gaps.weigh_tempered(gaps)
+        return log_normalise((1 - exponent) * answers + exponent * tempered)
+
+    @cached_property
+    def _kept_ranks(self) -> Array:
+        assert self.gaps is not None
+        return self.gaps.rank_kept(self.encoding)
 
 
 PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time
@@ -294,16 +290,17 @@ class CalibratedModel:
             return self.model.evidence_terms(cells).log_joint
         if not self.corrections.members:
             return log_normalise(self.corrections.tempering.logits(self.model.evidence_terms(cells)))
-        return self.corrections.log_probabilities(self._make_rows(cells, self.corrections))
+        rows = self._make_rows(cells, self.corrections)
+        return self.corrections.log_probabilities(rows, self.model.estimated_log_prior())
 
-    def _make_rows(self, cells: Sequence[Cells], corrections: Corrections) -> CorrectionRows:
+    def _make_rows(self, cells: Sequence[Cells], corrections: Corrections) -> EncodedRows:
         texts, blocks = self.model.take_texts()
         text_logits = np.zeros((len(cells[0]), len(self.model.classes)))
         if blocks:
             terms = texts.evidence_terms([cells[b] for b in blocks])
             text_logits = corrections.tempering.weigh_texts(terms, find_text_parts(self.model))
         tokens = partial(self.model.encode_tokens, corrections.tokens, cells)
-        return encode_rows(corrections.encoding, cells, corrections.reads_scores, text_logits, tokens)
+        return EncodedRows(corrections.encoding, cells, tokens, text_logits, corrections.evidence)
 
     def split_evidence(self, cells: Sequence[Cells]) -> EvidenceSplit:
         """Split the log odds of each row into the class prior, the weighted parts, and the remaining corrections."""

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priory.calibration.code_counts import CodeCounts
-from priory.calibration.members import CorrectionRows, look_up_codes
+from priory.calibration.code_counts import CodeCounts, CodeEvidence
+from priory.calibration.members import EncodedRows, look_up_codes
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise
 from priory.core.statistics import register_record
@@ -185,7 +185,7 @@ MAX_ROWS_TO_TEMPER = 2500  # enough for a few dozen weights
 class FitRows:
     """The rows that corrections are fitted to, with codes, counts, folds and the evidence of texts."""
 
-    rows: CorrectionRows
+    rows: EncodedRows
     counts: CodeCounts
     group: Array  # (rows,)
     weight: Array  # (rows,)
@@ -235,6 +235,7 @@ class Centre(NamedTuple):
     """Tempered naive Bayes of every model: without each validation fold, and of all rows."""
 
     temperings: list[Tempering]
+    evidence: CodeEvidence  # of the model of all rows
     tables: Array  # (models, classes, 1 + codes): tempered log prior, and tempered evidence of each code
     text_logits: Array  # (rows, models, classes)
     logits: Array  # (rows, models, logits): sum of prior, codes and texts
@@ -243,21 +244,19 @@ class Centre(NamedTuple):
 def fit_centre(given: FitRows) -> Centre:
     """Fit the tempering of each model to the rows that it does not leave out."""
     temperings, tables, text_logits, logits = [], [], [], []
-    # (codes,): the column of each code
-    owner = np.repeat(np.arange(len(given.counts.encoding.columns)), np.diff(given.counts.encoding.starts))
     for m, folds in enumerate(given.models):
         rows = np.flatnonzero(~np.isin(given.fold, folds))[:MAX_ROWS_TO_TEMPER]
         terms = given.make_terms(m, rows)
         tempering = fit_tempering(terms, given.group[rows], given.weight[rows], with_information=not folds)
-        column_weights = tempering.weights[1 + given.column_parts]
-        prior = tempering.weights[0] * given.counts.log_prior(*folds)
-        tables.append(np.column_stack([prior, given.counts.log_ratios(*folds) * column_weights[owner]]))
+        column_weights = tempering.weights[np.append(0, 1 + given.column_parts)]
+        evidence = CodeEvidence(column_weights, given.counts.log_prior(*folds), given.counts.log_ratios(*folds))
+        tables.append(evidence.temper_codes(given.counts.encoding).T)
         temperings.append(tempering)
         no_texts = np.zeros((len(given.group), given.n_classes))
         text_logits.append(tempering.weigh_texts(given.texts[m], given.text_parts) if given.texts else no_texts)
         codes = look_up_codes(tables[-1][:, 1:], given.rows.codes, given.counts.encoding.starts)
         logits.append(to_logits(tables[-1][:, 0] + codes + text_logits[-1]))
-    return Centre(temperings, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))
+    return Centre(temperings, evidence, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))
 
 
 def measure_importance(given: FitRows, centre: Centre) -> Array:

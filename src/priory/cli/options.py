@@ -15,6 +15,7 @@ import click
 
 from priory import workflows
 from priory.cli.terminal import QUIET_KEY, watch_workflow
+from priory.errors import suggest_name
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -98,6 +99,12 @@ class LateGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.homes)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(f"{error.message.rstrip('.')}{suggest_name(args[0], self.homes)}.", ctx) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.homes:
@@ -183,6 +190,15 @@ def _parse_column_types(texts: tuple[str, ...]) -> dict[str, str]:
     return types
 
 
+def _parse_label_map(texts: tuple[str, ...]) -> dict[str, str]:
+    """The replacements in texts such as ``Yes=yes``."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (_, equals, _) in zip(texts, pairs, strict=True):
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not OLD=NEW.")
+    return {old: new for old, _, new in pairs}
+
+
 def _check_alpha(alpha: float) -> float:
     if not 0 <= alpha < float("inf"):
         raise click.BadParameter(f"{alpha} is not allowed; use a number that is 0 or more.")
@@ -216,7 +232,7 @@ def _parse_class_weight(text: str) -> str | dict[str, float]:
 def _parse_class_prior(text: str) -> str | dict[str, float]:
     if text == "uniform" or "=" in text:
         return text if text == "uniform" else _parse_class_numbers(text)
-    from priory.workflows.class_files import read_class_prior
+    from priory.workflows.model_files import read_class_prior
 
     return read_class_prior(text)
 
@@ -300,6 +316,30 @@ column_options = OptionSection(
         metavar="A,B",
         help="Cells that count as missing, such as NA or ?.",
     ),
+    define_option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="The decimal separator of numbers. By default found by the cells of each column.",
+    ),
+    define_option(
+        "--thousands",
+        type=click.Choice([",", ".", " ", "'"]),
+        help="The separator between thousands. By default found by the cells of each column.",
+    ),
+    define_option(
+        "--day-first/--month-first",
+        default=None,
+        help="What 03/04/2024 is: in April, or in March. By default found by the cells of each column.",
+    ),
+    define_option(
+        "--map-label",
+        "label_map",
+        multiple=True,
+        parse=_parse_label_map,
+        metavar="OLD=NEW",
+        help="Replace a label, such as a mistyped one, by another.",
+    ),
+    define_option("--strip-labels", is_flag=True, help="Ignore blanks around labels."),
     define_option("--skip-unlabelled", is_flag=True, help="Skip rows without a label."),
     define_option(
         "--coerce", is_flag=True, help="Read cells that are not numbers, in columns of numbers, as missing; counted."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 if TYPE_CHECKING:
-    from priory.service.application import ServiceSettings
+    from priory.service.server import ServiceSettings
 
 DEFAULT_PORT = 8000
 
@@ -84,31 +84,28 @@ def serve_command(
 def _read_settings(
     folder: Path, token_file: str | None, hosts: tuple[str, ...], public_url: str | None, max_body: int
 ) -> ServiceSettings:
-    from priory.service.application import ServiceSettings
-    from priory.service.limits import Limits
-    from priory.service.tokens import TokenList
+    from priory.service import limits, server, tokens
 
     if public_url is not None and not re.match(r"https?://[^/]", public_url):
         raise click.UsageError(f"--public-url {public_url} is no address; give one such as https://mail.example")
-    tokens = TokenList(None if token_file is None else Path(token_file))
-    return ServiceSettings(folder, tokens, Limits(body_bytes=max_body << 20), hosts, public_url)
+    known = tokens.TokenList(None if token_file is None else Path(token_file))
+    return server.ServiceSettings(folder, known, limits.Limits(body_bytes=max_body << 20), hosts, public_url)
 
 
 def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:
-    from priory.service.application import Service, make_application
+    from priory.service import server
     from priory.service.pages.page_routes import make_page_routes
-    from priory.service.server import Address, check_address, create_demo_models, open_sockets, run_server
 
-    address = Address(host, port, None if socket_path is None else Path(socket_path))
-    check_address(address, settings.tokens.is_required)
-    service = Service(settings)
+    address = server.Address(host, port, None if socket_path is None else Path(socket_path))
+    server.check_address(address, settings.tokens.is_required)
+    service = server.Service(settings)
     try:
         if demo:
-            create_demo_models(service)
-        sockets = open_sockets(address)
+            server.create_demo_models(service)
+        sockets = server.open_sockets(address)
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"serving {len(service.store.models)} models on http://{shown}:{sockets[0].getsockname()[1]}/")
-        run_server(service, make_application(service, make_page_routes(service)), sockets)
+        server.run_server(service, server.make_application(service, make_page_routes(service)), sockets)
     finally:
         service.close()
         if address.socket_path is not None:
@@ -135,9 +132,9 @@ def _change_tokens(
 
 
 def _print_check(folder: Path, search: tuple[str, ...]) -> None:
-    from priory.service.server import check_folder
+    from priory.service import server
 
-    found = check_folder(folder, search)
+    found = server.check_folder(folder, search)
     for line in found.lines:
         click.echo(line)
     if found.problems:

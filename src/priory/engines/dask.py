@@ -12,24 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from priory.engines.partitions import (
-    FAN_IN,
-    Answers,
-    ContextT,
-    ModelT,
-    PartitionedRows,
-    PartT,
-    evaluate_partitions,
-    fit_partitions,
-    forget_partitions,
-)
-from priory.engines.row_copies import (
-    AuditedColumns,
-    CopyCounts,
-    GroupCounts,
-    choose_audited_columns,
-    make_findings,
-)
+from priory.engines import partitions, row_copies
+from priory.engines.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
+from priory.engines.row_copies import AuditedColumns, CopyCounts, GroupCounts
 from priory.errors import DataError
 from priory.evaluation.scores import Scores
 from priory.leakage.findings import Findings
@@ -78,7 +63,10 @@ class DaskRows(PartitionedRows):
         records = [dask.delayed(count)(shared, part) for part in self.frame.to_delayed()]
         # a tree of sums: every task adds FAN_IN records
         while len(records) > 1:
-            records = [dask.delayed(add)(records[at : at + FAN_IN]) for at in range(0, len(records), FAN_IN)]
+            records = [
+                dask.delayed(add)(records[at : at + partitions.FAN_IN])
+                for at in range(0, len(records), partitions.FAN_IN)
+            ]
         total: PartT | None = records[0].compute()
         return total
 
@@ -103,13 +91,13 @@ def fit(model: ModelT, frame: Any, target: str | None = None, sample_weight: str
     model
     """
     rows, target = _read_rows(frame, target)
-    return fit_partitions(model, rows, target, sample_weight)
+    return partitions.fit_partitions(model, rows, target, sample_weight)
 
 
 def forget(model: ModelT, frame: Any, target: str | None = None, sample_weight: str | None = None) -> ModelT:
     """Forget all rows of a Dask data frame or bag, as if they had never been learned."""
     rows, target = _read_rows(frame, target)
-    return forget_partitions(model, rows, target, sample_weight)
+    return partitions.forget_partitions(model, rows, target, sample_weight)
 
 
 def evaluate(model: object, frame: Any, target: str | None = None) -> Scores:
@@ -119,7 +107,7 @@ def evaluate(model: object, frame: Any, target: str | None = None) -> Scores:
     not depend on the partitions.
     """
     rows, target = _read_rows(frame, target)
-    return evaluate_partitions(model, rows, target)
+    return partitions.evaluate_partitions(model, rows, target)
 
 
 def predict(model: object, frame: Any, name: str = "prediction") -> Any:
@@ -161,7 +149,7 @@ def audit(train: Any, test: Any = None, target: str | None = None, groups: str |
     """
     import dask.dataframe as dd
 
-    columns = choose_audited_columns(list(map(str, train.columns)), target, groups)
+    columns = row_copies.choose_audited_columns(list(map(str, train.columns)), target, groups)
     sides = [_hash_frame(train, columns, True)]
     if test is not None:
         sides.append(_hash_frame(test, columns.without_absent(list(map(str, test.columns))), False))
@@ -174,10 +162,10 @@ def audit(train: Any, test: Any = None, target: str | None = None, groups: str |
     kinds = pairs.groupby("row").agg(summed, split_out=rows.npartitions)
     copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
     if groups is None or test is None:
-        return make_findings(copies, None, columns)
+        return row_copies.make_findings(copies, None, columns)
     # a hash of 0 marks a missing group
     members = rows[rows["group"] != 0].groupby("group")[["train", "test"]].sum(split_out=rows.npartitions)
-    return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
+    return row_copies.make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
 
 
 def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:

@@ -21,25 +21,9 @@ import numpy as np
 import pyarrow as pa
 
 from priory.core.typing import Array
-from priory.engines.partitions import (
-    FAN_IN,
-    Answers,
-    ContextT,
-    ModelT,
-    PartitionedRows,
-    PartT,
-    evaluate_partitions,
-    fit_partitions,
-    forget_partitions,
-)
-from priory.engines.row_copies import (
-    HASH_COLUMNS,
-    AuditedColumns,
-    CopyCounts,
-    GroupCounts,
-    choose_audited_columns,
-    make_findings,
-)
+from priory.engines import partitions, row_copies
+from priory.engines.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
+from priory.engines.row_copies import AuditedColumns, CopyCounts, GroupCounts
 from priory.errors import MissingDependencyError, PrioryError
 from priory.evaluation.scores import Scores
 from priory.leakage.findings import Findings
@@ -87,7 +71,7 @@ class SparkRows(PartitionedRows):
         # a tree of sums: every level has an eighth of the partitions of the level before
         width = self._count_partitions()
         while width > 1:
-            width = -(-width // FAN_IN)
+            width = -(-width // partitions.FAN_IN)
             records = records.repartition(width).mapInArrow(partial(add_batches, add), RECORD_SCHEMA)
         with explain_worker_errors():
             return add(_unpack_records(row.record for row in records.toLocalIterator()))
@@ -188,12 +172,12 @@ def fit(model: ModelT, frame: Any, target: str, sample_weight: str | None = None
     -------
     model
     """
-    return fit_partitions(model, SparkRows(frame), target, sample_weight)
+    return partitions.fit_partitions(model, SparkRows(frame), target, sample_weight)
 
 
 def forget(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:
     """Forget all rows of a Spark data frame, as if they had never been learned."""
-    return forget_partitions(model, SparkRows(frame), target, sample_weight)
+    return partitions.forget_partitions(model, SparkRows(frame), target, sample_weight)
 
 
 def evaluate(model: object, frame: Any, target: str) -> Scores:
@@ -202,7 +186,7 @@ def evaluate(model: object, frame: Any, target: str) -> Scores:
     At most 5,000 distinct rows are judged, or 100,000 by a model without corrections; they are a fair sample that does
     not depend on the partitions.
     """
-    return evaluate_partitions(model, SparkRows(frame), target)
+    return partitions.evaluate_partitions(model, SparkRows(frame), target)
 
 
 def predict(model: object, frame: Any, name: str = "prediction") -> Any:
@@ -227,7 +211,7 @@ def audit(train: Any, test: Any = None, target: str | None = None, groups: str |
     target, groups : str, optional
         The column to predict, and the column that says which rows belong together.
     """
-    columns = choose_audited_columns(train.columns, target, groups)
+    columns = row_copies.choose_audited_columns(train.columns, target, groups)
     rows = _hash_frame(train, columns, True)
     if test is not None:
         rows = rows.union(_hash_frame(test, columns.without_absent(test.columns), False))
@@ -238,10 +222,10 @@ def audit(train: Any, test: Any = None, target: str | None = None, groups: str |
     kinds = pairs.groupBy("row").agg(*_sum_columns("train", "test", "labels"), *_sum_columns("largest", how="max"))
     copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
     if groups is None or test is None:
-        return make_findings(copies, None, columns)
+        return row_copies.make_findings(copies, None, columns)
     # a hash of 0 marks a missing group
     members = rows.where("group != 0").groupBy("group").agg(*_sum_columns("train", "test"))
-    return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
+    return row_copies.make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
 
 
 def _sum_columns(*names: str, how: str = "sum") -> list[Any]:
@@ -251,7 +235,7 @@ def _sum_columns(*names: str, how: str = "sum") -> list[Any]:
 
 
 def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
-    schema = ", ".join(f"`{name}` bigint" for name in HASH_COLUMNS)
+    schema = ", ".join(f"`{name}` bigint" for name in row_copies.HASH_COLUMNS)
     return frame.mapInArrow(partial(hash_batches, columns, is_train), schema)
 
 

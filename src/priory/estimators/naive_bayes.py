@@ -80,8 +80,8 @@ class NaiveBayes(CorrectedClassifier):
         Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
         more than 64 classes each column is weighed as a whole, and nothing else is corrected.
     structure : "auto" or "naive"
-        "naive": columns are weighed one by one. "auto" also weighs pairs and triples of columns, and all numbers
-        together, as far as that predicts rows left out better.
+        "naive": columns are weighed one by one. "auto" also weighs pairs of columns, boosted trees, and all numbers
+        together, as far as they predict rows left out better.
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive corrections from whenever it has learned,
         forgotten or merged; 5,000 by default (50,000 if ``refine`` is true). With 0 it keeps none.
@@ -284,6 +284,12 @@ class NaiveBayes(CorrectedClassifier):
         """Map each column of dates to its time zone, "" for none."""
         schema: Schema = self._find_attribute("_schema")
         return schema.find_zones()
+
+    @property
+    def column_formats_(self) -> dict[str, str]:
+        """Map each column written in a notation such as 1.234,5 or 31/12/2024 to it."""
+        schema: Schema = self._find_attribute("_schema")
+        return dict(schema.formats)
 
     @property
     def alpha_(self) -> float:

@@ -60,8 +60,6 @@ class TextClassifier(CorrectedClassifier):
         A language of the Snowball stemmer, such as "english". Needs PyStemmer.
     extra_tokens : str
         Characters that are tokens of their own, such as "!?".
-    cjk : bool
-        Whether runs of scripts without spaces are read as pairs of characters.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
     vocabulary : iterable of str, optional
@@ -174,7 +172,6 @@ class TextClassifier(CorrectedClassifier):
         min_token_length: int = 2,
         stem: str | None = None,
         extra_tokens: str = "",
-        cjk: bool = False,
         stop_words: str | Iterable[str] | None = None,
         vocabulary: Iterable[str] | None = None,
         unknown: bool = False,
@@ -201,7 +198,6 @@ class TextClassifier(CorrectedClassifier):
         self.min_token_length = min_token_length
         self.stem = stem
         self.extra_tokens = extra_tokens
-        self.cjk = cjk
         self.stop_words = stop_words
         self.vocabulary = vocabulary
         self.unknown = unknown

@@ -9,8 +9,8 @@ is. The rows are counted in one batch when the statistics are read, or when they
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -30,7 +30,7 @@ from priory.text.token_features import SingleTextReader, TokenFeatures, make_pai
 from priory.text.tokenizer import Tokenizer
 
 MAX_PENDING_BYTES = 1 << 26  # of rows that the record lacks
-MAX_REMEMBERED_ROWS = 100_000  # rows learned one at a time whose hashes are remembered
+MAX_REMEMBERED_ROWS = 100_000  # rows learned since the corrections were derived whose hashes are remembered
 
 
 class RowBuffer(Generic[RowT]):
@@ -46,7 +46,6 @@ class RowBuffer(Generic[RowT]):
         self._group = {label: group for group, label in enumerate(self.labels)}
         self._label_type = type(self.labels[0])
         self._label_hashes = [hash_value(label) for label in self.labels]
-        self._remembered: OrderedDict[int, int] = OrderedDict()  # how often each of the last rows was learned
         self.restart(statistics)
         if learned.corrections is not None or not learned.rows.is_calibrated:
             is_derived = statistics.sample is not None and (
@@ -62,6 +61,7 @@ class RowBuffer(Generic[RowT]):
 
     def restart(self, statistics: ModelStatistics) -> None:
         """Empty the buffer, after its rows were counted into ``statistics``."""
+        self.model.restart(statistics)
         self.learned: list[tuple[RowT, int]] = []
         self.forgotten: list[tuple[RowT, int]] = []
         self.pending_bytes = 0
@@ -111,31 +111,24 @@ class RowBuffer(Generic[RowT]):
         self.learned.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         self._new[row_hash] = self._new.get(row_hash, 0) + 1
-        self._remembered[row_hash] = self._remembered.get(row_hash, 0) + 1
-        if len(self._remembered) > MAX_REMEMBERED_ROWS:
-            self._remembered.popitem(last=False)
         if self.sample is not None and (changes := self.sample.add(row_hash, row, group)):
             self._count_changes(changes)
 
     def forget(self, row: RowT, group: int) -> bool:
         """Forget a row; return False, changing nothing, if only the full statistics can tell.
 
-        They are needed where the row may not have been learned, and where it is the last of its class.
+        They are needed where the row cannot have been learned, and where it is the last of its class.
         """
         row_hash = self.hash_row(row, group)
-        is_known = row_hash in self._remembered or (self.sample is not None and row_hash in self.sample)
         # the last row of a class removes the class, which changes every shape
         if self.model.n[group] <= 1 or (self.sample is not None and not self.sample.can_remove(row_hash)):
             return False
-        if not self.model.forget(row, group, is_known, is_new=row_hash in self._new):
+        if not self.model.forget(row, group, is_new=row_hash in self._new):
             return False
         self._succession = None
-        # decrement both multisets of hashes
-        for counts in (self._remembered, self._new):
-            if counts.get(row_hash, 0) > 1:
-                counts[row_hash] -= 1
-            else:
-                counts.pop(row_hash, None)
+        copies = self._new.pop(row_hash, 0)
+        if copies > 1:
+            self._new[row_hash] = copies - 1
         self.forgotten.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         # a forgotten row must not influence answers through corrections
@@ -143,6 +136,17 @@ class RowBuffer(Generic[RowT]):
             self.corrections = None
         if self.sample is not None and (changes := self.sample.remove(row_hash)):
             self._count_changes(changes)
+        return True
+
+    def forget_all(self, rows: Sequence[RowT], groups: Sequence[int]) -> bool:
+        """Forget rows; return False, changing nothing, if only the full statistics can tell of one of them."""
+        corrections, pairs = copy(self.corrections), list(zip(rows, groups, strict=True))
+        for place, pair in enumerate(pairs):
+            if not self.forget(*pair):
+                for row, group in pairs[:place]:
+                    self._learn_row(row, group, self.hash_row(row, group))
+                self.corrections = corrections
+                return False
         return True
 
     def _count_changes(self, changes: int) -> None:
@@ -285,7 +289,10 @@ class BufferCorrections:
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
         evidence = model.evidence(row) if self.tempers else None
-        return self.rows.log_probabilities(model.list_coded_cells(row), evidence, tokens)
+        cells = model.list_coded_cells(row)
+        if self.rows.has_gap(cells):
+            return self.rows.complete_row(model.make_cells([row]), evidence, tokens, model.estimated_log_prior())
+        return self.rows.log_probabilities(cells, evidence, tokens)
 
 
 def _tempers_columns(corrections: Corrections | None, n_texts: int) -> bool:

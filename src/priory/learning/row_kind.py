@@ -107,9 +107,9 @@ class RowKind(ABC, Generic[BatchT]):
     def wrap_row(self, x: Any, learns: bool) -> object:
         """Wrap one row for ``read``; ``learns`` if it is learned or forgotten, not answered."""
 
-    def list_rows(self, batch: BatchT) -> list[Any]:
-        """List single rows as an `OpenModel` takes them."""
-        raise NotImplementedError
+    def list_rows(self, X: object) -> list[Any] | None:
+        """List the rows of a small batch as `learn_one` takes them; None if they have to be read together."""
+        return None
 
     @abstractmethod
     def read_cells(self, batch: BatchT) -> Any:

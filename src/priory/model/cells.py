@@ -64,6 +64,9 @@ class Cells(Protocol):
     def place_columns(self, other: Self, places: Array) -> Self:
         """A copy with the columns at ``places`` replaced by other cells."""
 
+    def fill_cells(self, places: Array, other: Self) -> Self:
+        """A copy with the cells at ``places`` (rows, columns) replaced by the other rows'."""
+
     def drop_absent_values(self) -> Self:
         """Drop values (or tokens) that no cell has."""
 
@@ -107,6 +110,9 @@ class NumberCells:
         data = np.array(self.data, dtype=np.float64)
         data[:, places] = other.data
         return NumberCells(data)
+
+    def fill_cells(self, places: Array, other: NumberCells) -> NumberCells:
+        return NumberCells(np.where(places, other.data, self.data))
 
     def drop_absent_values(self) -> NumberCells:
         return NumberCells(np.ascontiguousarray(np.asarray(self.data, dtype=np.float64) + 0.0))
@@ -157,6 +163,11 @@ class LabelCells:
         for place, column in zip(places.tolist(), zip(other.data.codes.T, other.data.values, strict=True), strict=True):
             columns[place] = column
         return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self)))
+
+    def fill_cells(self, places: Array, other: LabelCells) -> LabelCells:
+        both = self.append(other).data
+        codes = np.where(places, both.codes[len(self) :], both.codes[: len(self)])
+        return LabelCells(CategoricalCells(codes, both.values))
 
     def drop_absent_values(self) -> LabelCells:
         columns = [drop_absent_labels(*column) for column in zip(self.data.codes.T, self.data.values, strict=True)]
@@ -209,6 +220,10 @@ class TextCells:
 
     def place_columns(self, other: TextCells, places: Array) -> TextCells:
         return other
+
+    def fill_cells(self, places: Array, other: TextCells) -> TextCells:
+        rows = np.arange(len(self))
+        return self.append(other).take_rows(np.where(places[:, 0], len(self) + rows, rows))
 
     def drop_absent_values(self) -> TextCells:
         return TextCells(self.data.drop_absent_tokens()) if isinstance(self.data, TokenBags) else self

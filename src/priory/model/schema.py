@@ -1,13 +1,9 @@
-"""The schema of a table: its columns, their kinds and the families that may explain them, declared before any row.
-
-A model that has learned the parts of dates reads them in any form: strings, single rows, or dates that are all missing.
-"""
+"""The schema of a table: its columns, their kinds and the families that may explain them, declared before any row."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import date
 from typing import Literal
 
 import numpy as np
@@ -19,10 +15,9 @@ from priory.families import Bernoulli, Categorical, Gaussian, Text
 from priory.families.base import AnyFamily, ColumnFamily, auto_candidates, families_by_name, is_registered_family
 from priory.families.value_counts import CategoricalCells
 from priory.model.cells import BlockRecord, Cells, LabelCells, NumberCells, TextCells
-from priory.tables import dates as date_parts
-from priory.tables.dates import Dates, find_unread_dates, is_zone, list_dates, split_part_name
-from priory.tables.table import Column, Table, make_part_column
-from priory.tables.table_reading import read_table
+from priory.tables.dates import ORDERED_FORMATS, is_zone, split_part_name
+from priory.tables.number_formats import NumberFormat
+from priory.tables.table import Table
 from priory.text.token_bags import TokenBags, make_empty_bags
 
 # With this prior the posterior mean of the variance is Σ (x - μ)² / n, and the mean has practically no virtual rows.
@@ -185,6 +180,8 @@ class Schema:
     names: tuple[str, ...]
     blocks: tuple[ColumnBlock, ...] = ()
     zones: tuple[tuple[str, str], ...] = ()  # the time zones of columns of dates that have one, in the order of names
+    # the notation of columns that are written as text, such as 1.234,5 or 31/12/2024, in the order of names
+    formats: tuple[tuple[str, str], ...] = ()
 
     def can_keep(self, cells: Sequence[Cells]) -> bool:
         """Whether these cells are valid in a sample of rows."""
@@ -199,6 +196,10 @@ class Schema:
         dates = {split_part_name(name)[0] for name in placed}
         if len(dict(self.zones)) != len(self.zones) or not all(c in dates and is_zone(z) for c, z in self.zones):
             return "a time zone is not one, or not of a column of dates"
+        if len(dict(self.formats)) != len(self.formats) or not all(
+            c in dates and _is_format(f) for c, f in self.formats
+        ):
+            return "a notation of numbers or dates is not one, or not of a column"
         return None
 
     @classmethod
@@ -219,7 +220,7 @@ class Schema:
         places = dict(zip(self.names, table.find_columns(self.names), strict=True))
         kinds, filled = table.column_kinds(), table.find_filled_columns()
         new: dict[str, ColumnBlock] = {}
-        zones = dict(self.zones)
+        zones, formats = dict(self.zones), dict(self.formats)
         for name in self.names:
             place = places[name]
             if name not in known and filled[place]:
@@ -235,20 +236,23 @@ class Schema:
                 new[name] = ColumnBlock((name,), *_resolve_candidates(family, name, kind, alpha))
                 if zone := table.get_zone(place):
                     zones[split_part_name(name)[0]] = zone
-        return self._arrange_blocks({**known, **new}, zones) if new else self
+                if form := table.get_format(place):
+                    formats[split_part_name(name)[0]] = form
+        return self._arrange_blocks({**known, **new}, zones, formats) if new else self
 
     def keep_columns(self, names: Collection[str]) -> Schema:
         """Mark all columns except these as empty."""
         known = self._map_columns()
         kept = {name: block for name, block in known.items() if name in names}
-        return self if len(kept) == len(known) else self._arrange_blocks(kept, dict(self.zones))
+        return self if len(kept) == len(known) else self._arrange_blocks(kept, dict(self.zones), dict(self.formats))
 
     def join(self, other: Schema) -> Schema:
         """Union of the known columns of two schemas that do not conflict."""
         known, more = self._map_columns(), other._map_columns()
         if known.keys() >= more.keys():
             return self
-        return self._arrange_blocks({**more, **known}, dict(other.zones + self.zones))
+        zones, formats = dict(other.zones + self.zones), dict(other.formats + self.formats)
+        return self._arrange_blocks({**more, **known}, zones, formats)
 
     def find_zones(self) -> dict[str, str]:
         """The time zone of each column of dates that is known, "" if it has none."""
@@ -259,7 +263,9 @@ class Schema:
         """The block of each known column."""
         return {name: block for block in self.blocks for name in block.names}
 
-    def _arrange_blocks(self, known: Mapping[str, ColumnBlock], zones: Mapping[str, str]) -> Schema:
+    def _arrange_blocks(
+        self, known: Mapping[str, ColumnBlock], zones: Mapping[str, str], formats: Mapping[str, str]
+    ) -> Schema:
         """The schema with these columns, each of the kind and with the candidates of the block it is mapped to."""
         found: list[tuple[ColumnBlock, list[str]]] = []  # what the columns of each block are like, and their names
         for name in self.names:
@@ -270,11 +276,11 @@ class Schema:
                 if place == len(found):
                     found.append((like, []))
                 found[place][1].append(name)
-        dates = dict.fromkeys(split_part_name(name)[0] for name in self.names if name in known)
+        written = dict.fromkeys(split_part_name(name)[0] for name in self.names if name in known)
         return Schema(
             self.names,
             tuple(replace(block, names=tuple(names)) for block, names in found),
-            tuple((column, zones[column]) for column in dates if column in zones),
+            *(tuple((column, of[column]) for column in written if column in of) for of in (zones, formats)),
         )
 
     def describe_difference(self, other: Schema) -> str:
@@ -315,6 +321,11 @@ class Schema:
                     raise KindError(f"row {row}, column {name!r} holds {value!r}; this column is numbers.")
         # a table of empty columns still has rows: represent them by a block without columns
         return [block.read_cells(table, places) for block in self.blocks] or [NumberCells(np.zeros((table.rows, 0)))]
+
+
+def _is_format(text: object) -> bool:
+    """Whether a text is a notation of numbers or dates; files are not trusted."""
+    return isinstance(text, str) and (text in ORDERED_FORMATS or NumberFormat.parse(text) is not None)
 
 
 def _format_names(names: Sequence[str], max_names: int = 5) -> str:
@@ -387,82 +398,3 @@ def instantiate_family(candidate: Candidate) -> AnyFamily:
 def family_with_prior(candidate: Candidate, statistics: BlockRecord) -> AnyFamily:
     """The candidate with its declared prior, or with an empirical prior."""
     return candidate.empirical_prior(statistics) if isinstance(candidate, type) else candidate
-
-
-# -- dates that the model knows ----------------------------------------------------------------------------------------
-
-
-def read_known_table(X: object, schema: Schema, is_counted: bool = False) -> Table:
-    """A table as a model with this schema reads it: dates, also those that are strings, as the parts it knows.
-
-    Dates in rows to be answered are converted to the time zone learned. Those in rows to be counted, learned or
-    forgotten, must be of that zone: what is learned does not depend on which batch came first.
-    """
-    zones = schema.find_zones()
-    table = _add_known_parts(read_table(X, None if is_counted else zones), schema)
-    for name, column in zip(table.names, table.columns, strict=False):
-        learned = zones.get(split_part_name(name)[0])
-        if None not in (column.zone, learned) and column.zone != learned:
-            raise KindError(
-                f"column {split_part_name(name)[0]!r} holds dates of {column.zone or 'no time zone'}; the model has "
-                f"learned dates of {learned or 'no time zone'}: convert them."
-            )
-    return table
-
-
-def _add_known_parts(table: Table, schema: Schema) -> Table:
-    """A table with those parts of its dates that a model knows: of dates that are strings, or all missing.
-
-    A table of days has no hours: they are missing.
-    """
-    wanted = [name for name in schema.names if name.endswith(date_parts.DATE_PART_ENDINGS) and name not in table.names]
-    if not wanted or not table.has_names or table.matrix is not None:
-        return table
-    columns, zones = dict(zip(table.names, table.columns, strict=True)), schema.find_zones()
-    for name, parts in find_unread_dates(table.names, schema.names).items():
-        zone = zones.get(name)
-        dates = _read_label_dates(columns.pop(name), name, table.rows, zone)
-        columns |= {date_parts.name_date_part(name, part): make_part_column(dates, part, zone) for part in parts}
-    days = list_dates(columns)
-    columns |= {name: Column("empty") for name in wanted if name not in columns and split_part_name(name)[0] in days}
-    return Table(table.rows, tuple(columns), True, tuple(columns.values()))
-
-
-def drop_open_parts(table: Table, schema: Schema) -> Table:
-    """A table without dates in the columns that the model has only seen empty: they say nothing to it."""
-    opened = [name for name in list_dates(table.names) if name in schema.names and name not in table.names]
-    if not opened:
-        return table
-    dropped = {part for name in opened for part in date_parts.list_parts(name, table.names)}
-    columns = {name: c for name, c in zip(table.names, table.columns, strict=True) if name not in dropped}
-    columns |= {name: Column("empty") for name in opened}
-    return Table(table.rows, tuple(columns), True, tuple(columns.values()))
-
-
-def _read_label_dates(column: Column, name: str, n_rows: int, zone: str | None) -> Dates:
-    """Dates that were read as labels, in a time zone if they say theirs; all missing if there are none."""
-    if column.kind == "empty":
-        return np.full(n_rows, np.nan), np.full(n_rows, np.nan)
-    if column.labels is None:
-        raise KindError(f"column {name!r} holds {column.kind}s; the model has learned dates there.")
-    codes, values = column.labels
-    written = values.tolist()
-    days, hours = date_parts.parse_date_strings(date_parts.convert_written(written, name, zone) if zone else written)
-    bad = np.append(np.isnan(days), False)[codes]  # a missing cell, whose code is -1, is not bad
-    if bad.any():
-        row = int(bad.argmax())
-        raise DataError(f"row {row}, column {name!r} holds {values[codes[row]]!r}, which is not a date; give a date.")
-    return np.append(days, np.nan)[codes], np.append(hours, np.nan)[codes]
-
-
-def split_row(row: Mapping[str, object], schema: Schema, is_counted: bool) -> Mapping[str, object]:
-    """One row, a dict, with the parts of its dates in the place of the dates.
-
-    >>> from datetime import datetime
-    >>> split_row({"when": datetime(2024, 5, 6, 3, 15), "n": 2}, Schema(()), True)["when (hour)"]
-    '03:00 to 04:00'
-    """
-    if not any(isinstance(value, date) for value in row.values()) and not find_unread_dates(row.keys(), schema.names):
-        return row
-    parts = read_known_table([dict(row)], schema, is_counted)
-    return {name: row[name] if name in row else parts.get_cell(0, j) for j, name in enumerate(parts.names)}

@@ -14,6 +14,7 @@ from typing import Self
 
 import numpy as np
 
+from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.families import Text
@@ -217,6 +218,14 @@ class Model:
             columns = places[choice.block][choice.positions]
             terms[:, :, columns] = choice.log_likelihood(block.data, self.estimate)
         return terms
+
+    def log_density(self, cells: Sequence[Cells]) -> Array:
+        """log p(x), the sum over all classes, (rows,)."""
+        return log_sum_exp(self.log_joint(cells), axis=1)
+
+    def leave_one_out_density(self, cells: Sequence[Cells], group: Array) -> Array:
+        """log p(x) of learned rows, each by the model without it, (rows,)."""
+        return log_sum_exp(self.leave_one_out(cells, group), axis=1)
 
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
         """Log-likelihood of the class prior and every column, per row and class."""

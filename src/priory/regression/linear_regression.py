@@ -22,7 +22,7 @@ from priory.regression import design_matrix
 from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT
 
-COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_", "missing_")  # copied by `merge`
+COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_", "missing_", "formats_")  # copied by `merge`
 
 
 class LineDraws(NamedTuple):
@@ -105,6 +105,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     statistics_: CrossProducts
     target_: str  # the target column, if the model was trained from files
     missing_: tuple[str, ...]  # the cell values that counted as missing in these files
+    formats_: tuple[tuple[str, str], ...]  # the notations of their numbers, such as 1.234,5, by column
 
     def __init__(
         self,

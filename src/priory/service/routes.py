@@ -13,18 +13,19 @@ from starlette.responses import Response
 from priory import __version__
 from priory.service import handlers, messages
 from priory.service.changes import ChangeAnswer
-from priory.service.messages import PROBLEM_TYPE, ProblemDetails
-from priory.service.request_reading import (
+from priory.service.handlers import MODEL_FILE_TYPE, SUFFIX_BY_TYPE, create_model_handler
+from priory.service.messages import (
     LINES_TYPE,
     MAIL_TYPE,
     MAX_KEY_LENGTH,
     MESSAGE_TYPE,
     MODEL_NAME_PATTERN,
+    PROBLEM_TYPE,
     Call,
     LineMessage,
+    ProblemDetails,
 )
 from priory.service.tokens import Scope
-from priory.service.uploads import MODEL_FILE_TYPE, SUFFIX_BY_TYPE, create_model_handler
 
 Handler = Callable[[Call], Awaitable[msgspec.Struct | Response]]
 ROW_TYPES = {LINES_TYPE: LineMessage, MAIL_TYPE: bytes}

@@ -19,16 +19,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from priory.errors import PrioryError, ServiceError
-from priory.service.changes import (
-    ChangeAnswer,
-    ChangeRequest,
-    CreateRequest,
-    DeleteRequest,
-    LearnRequest,
-    Plan,
-    plan_change,
-    plan_learning,
-)
+from priory.service import changes
+from priory.service.changes import ChangeAnswer, ChangeRequest, CreateRequest, DeleteRequest, LearnRequest, Plan
 from priory.service.journal import StoredAnswer
 from priory.service.metrics import Metrics
 from priory.service.model_store import ModelStore, ServedModel
@@ -189,8 +181,8 @@ class Writer:
         requests = [ticket.request for ticket in tickets]
         learnings = [request for request in requests if isinstance(request, LearnRequest)]
         if model is not None and len(learnings) == len(requests):
-            return plan_learning(model, learnings, self._next_number)
-        return [plan_change(model, requests[0], self._next_number, self._store.journal)]
+            return changes.plan_learning(model, learnings, self._next_number)
+        return [changes.plan_change(model, requests[0], self._next_number, self._store.journal)]
 
     def _answer_again(self, ticket: _Ticket) -> bool:
         """Whether the key was used before; the ticket then gets the same answer, or 409 if the request differs."""

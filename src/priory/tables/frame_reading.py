@@ -73,7 +73,7 @@ def _column_from_series(series: nw.Series[Any], name: str) -> table.Column:
     if len(series) == int(series.is_null().sum()):
         return table.Column("empty")
     if kind in (nw.String, nw.Categorical, nw.Enum):
-        return table.Column("label", labels=_encode_series(series, name))
+        return table.make_label_column(*_encode_series(series, name))
     if kind in TIME_TYPES:
         raise table.make_date_error(name, str(kind))
     # report the type as pandas or pyarrow names it, if narwhals does not know it

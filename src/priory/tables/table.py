@@ -20,6 +20,7 @@ from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError, suggest_name
 from priory.families.value_counts import CategoricalCells, encode_values, find_missing
 from priory.tables import dates
+from priory.tables.number_formats import NumberFormat, find_number_formats
 from priory.text.documents import Document
 from priory.text.tokenizer import estimate_word_count
 
@@ -35,6 +36,7 @@ class Column:
     labels: tuple[Array, Array] | None = None
     texts: list[Document] | None = None
     zone: str | None = None  # of the moments that the column is a part of; "" if they have none
+    format: str | None = None  # of numbers or dates that were written as text, where the notation is not the usual one
 
     def take_rows(self, rows: Array) -> Column:
         """Select rows."""
@@ -153,6 +155,10 @@ class Table:
         """The time zone of a column of date parts, "" for none; None for other columns and for days."""
         return None if self.matrix is not None else self.columns[position].zone
 
+    def get_format(self, position: int) -> str | None:
+        """The notation of a column that was written as text; None for the usual one."""
+        return None if self.matrix is not None else self.columns[position].format
+
     def find_columns(self, names: Sequence[str]) -> list[int]:
         """Positions of columns: by name if the table has names, otherwise in order."""
         if not self.has_names:
@@ -239,6 +245,7 @@ def format_column_names(names: Sequence[str], max_names: int = 10) -> str:
     return f"{shown} and {len(names) - max_names} more" if len(names) > max_names else shown
 
 
+MIN_CELLS_OF_FORMAT = 10  # strings that must be numbers before they are read as numbers
 SUBDAY_UNITS = ("h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # units of NumPy dates with a time of day
 
 
@@ -271,7 +278,7 @@ def _read_plain_cells(values: list[object], name: str) -> Column | None:
     if kinds == {str}:
         with suppress(UnicodeEncodeError):  # a lone surrogate
             # Arrow is given strings only: its inference of types crashes on some lists of NumPy's scalars
-            return Column("label", labels=encode_strings(pa.array(values, pa.large_string()), name))
+            return make_label_column(*encode_strings(pa.array(values, pa.large_string()), name))
     elif kinds and kinds <= {bool, int, float}:
         with suppress(OverflowError):
             numbers = np.array(values, dtype=float)  # None becomes NaN
@@ -308,7 +315,7 @@ def read_array_column(cells: Array, name: str) -> Column:
         check_exact_integers(cells[:, None], [name])
         return Column("number", cells.astype(float))
     if cells.dtype.kind in "US":
-        return Column("label", labels=encode_values(cells.astype(object)))
+        return make_label_column(*encode_values(cells.astype(object)))
     if cells.dtype.kind in "Mm":
         raise make_date_error(name, str(cells.dtype))
     if cells.dtype.kind != "O":
@@ -324,11 +331,23 @@ def read_array_column(cells: Array, name: str) -> Column:
         shown = ", ".join(f"row {row} holds {cells[row]!r}" for row in first.values())
         raise KindError(f"column {name!r} mixes numbers and strings ({shown}); make it one or the other.")
     if "label" in first:
-        return Column("label", labels=encode_values(cells))
+        return make_label_column(*encode_values(cells))
     numbers = np.full(len(cells), np.nan)
     for row in present:
         numbers[row] = _convert_to_float(cells[row], int(row), name)
     return Column("number", numbers)
+
+
+def make_label_column(codes: Array, values: Array) -> Column:
+    """Make a column of strings: labels, or numbers if all are written in one notation that is not Python's.
+
+    Plain digits stay labels: whoever has strings of them chose that. A few cells do not show a notation.
+    """
+    formats = find_number_formats(values.tolist()) if (codes >= 0).sum() >= MIN_CELLS_OF_FORMAT else []
+    form = NumberFormat.parse(formats[0]) if len(formats) == 1 else None
+    if form is None or form.is_plain:
+        return Column("label", labels=(codes, values))
+    return Column("number", np.append(form.read(values.tolist()), np.nan)[codes], format=formats[0])
 
 
 def _check_cell_kind(value: object, row: int, name: str) -> str:

@@ -46,6 +46,17 @@ def read_table(X: object, zones: Zones | None = None) -> Table:
     return _table_from_array(X) if frame is None else read_frame(frame, zones)
 
 
+def list_rows_as_dicts(X: Any) -> list[dict[str, object]] | None:
+    """The rows of a small table with names, without reading its columns; None if it is of another type."""
+    if isinstance(X, list | tuple):
+        return list(X) if all(isinstance(row, dict) for row in X) else None
+    if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas
+        names = X.columns.tolist()
+        return [dict(zip(names, cells, strict=True)) for cells in X.to_numpy(dtype=object).tolist()]
+    list_rows = getattr(X, "to_dicts", None) or getattr(X, "to_pylist", None)  # polars, Arrow
+    return None if list_rows is None else list_rows()
+
+
 def take_text_column(X: object) -> object:
     """Take the texts of a table with one column, or of an array (rows, 1); return other input unchanged."""
     check_frame(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -25,13 +26,17 @@ class SingleTextReader:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
         self.rule = tokenizer.build_rule([""])
-        self.wide_rule = tokenizer.build_rule(["é"])
 
     def prepare(self, document: Document) -> tuple[Document, kernel.Rule]:
         """Return the document and the rule by which the kernel tokenizes it."""
         if document.isascii():
             return document, self.rule
         return prepare_document(document, 0, self.tokenizer.lowercase), self.wide_rule
+
+    @cached_property
+    def wide_rule(self) -> kernel.Rule:
+        """The rule for documents that are not ASCII; its tables take a while."""
+        return self.tokenizer.build_rule(["é"])
 
 
 class SingleTextHasher:

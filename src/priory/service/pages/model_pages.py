@@ -21,11 +21,11 @@ from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
 from priory.service.handlers import describe_model
 from priory.service.journal import Event
 from priory.service.labelled_rows import convert_to_input, decode_row_batch
+from priory.service.messages import MODEL_NAME_PATTERN
 from priory.service.model_store import ModelStore, ServedModel
-from priory.service.pages.label_queue import LATEST_EVENT, read_latest_rows
+from priory.service.pages import page_state
 from priory.service.pages.page_call import MAX_JUDGEMENTS, PageCall, render_figure
-from priory.service.pages.training_job import UPLOAD_SUFFIXES, TrainingJob, run_training_job
-from priory.service.request_reading import MODEL_NAME_PATTERN
+from priory.service.pages.page_state import TrainingJob
 from priory.workflows.model_files import format_count
 from priory.workflows.training import describe_families
 
@@ -90,7 +90,7 @@ def _list_scores(scores: Scores) -> list[ScoreLine]:
 
 
 def _find_evidence(store: ModelStore, model: ServedModel) -> tuple[tuple[str, list[ClassEvidence]], ...]:
-    rows = read_latest_rows(store, model, MAX_EVIDENCE_ROWS)
+    rows = page_state.read_latest_rows(store, model, MAX_EVIDENCE_ROWS)
     if not len(rows) and model.entry.kind == "table":
         return ()  # the model began as a file, so the journal has no rows
     labels = np.array(rows.labels, dtype=object)
@@ -110,7 +110,7 @@ MAX_PREVIEW_ROWS = 3
 
 async def show_models(call: PageCall) -> Response:
     models = [describe_model(model) for _, model in sorted(call.service.store.models.items())]
-    return call.render("models.html", models=models, suffixes=",".join(UPLOAD_SUFFIXES))
+    return call.render("models.html", models=models, suffixes=",".join(page_state.UPLOAD_SUFFIXES))
 
 
 # -- uploads ---------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ async def start_training(call: PageCall) -> Response:
     target, label = (query.get(field, "").strip() or None for field in ("target", "label"))
     job = TrainingJob(name, call.identity.name, file_name, target, label)
     call.state.add_job(job)
-    task = asyncio.create_task(call.run(run_training_job, call.service, job, body))
+    task = asyncio.create_task(call.run(page_state.run_training_job, call.service, job, body))
     call.state.tasks.add(task)  # asyncio itself keeps only a weak reference
     task.add_done_callback(call.state.tasks.discard)
     return call.render("training.html", job=job)
@@ -206,7 +206,7 @@ async def run_audit(call: PageCall) -> Response:
     model, store = call.model, call.service.store
 
     def look() -> tuple[int, Any]:
-        rows = read_latest_rows(store, model, MAX_AUDIT_ROWS)
+        rows = page_state.read_latest_rows(store, model, MAX_AUDIT_ROWS)
         if len(rows) < 2:
             raise DataError("the journal has too few rows of this model to audit")
         return len(rows), priory.audit(convert_to_input(rows, model.estimator), target=list(rows.labels or ()))
@@ -224,7 +224,7 @@ async def show_history(call: PageCall) -> Response:
 
 async def _render_history(call: PageCall, template: str, done: str = "") -> Response:
     model, store = call.model, call.service.store
-    before = call.read_query_number("before", LATEST_EVENT, LATEST_EVENT)
+    before = call.read_query_number("before", page_state.LATEST_EVENT, page_state.LATEST_EVENT)
 
     may_teach = call.identity.may("learn")
 

@@ -25,17 +25,16 @@ from priory.export.report_page import draw_bar
 from priory.model.ledger_output import DECIBANS_PER_NAT, find_widest, format_value
 from priory.plots.canvas import render_inline_svg
 from priory.service.labelled_rows import Row, RowBatch, RowLabel
+from priory.service.messages import Call
 from priory.service.model_store import ServedModel
-from priory.service.pages.label_queue import LabelQueue
-from priory.service.pages.training_job import TrainingJob
-from priory.service.request_reading import Call
+from priory.service.pages.page_state import LabelQueue, TrainingJob
 from priory.service.tokens import Identity
 from priory.sources.cell_parsing import parse_number
 from priory.workflows.model_files import format_count
 
 if TYPE_CHECKING:
-    from priory.service.application import Service
     from priory.service.pages.model_pages import Judgement
+    from priory.service.server import Service
 
 
 PAGE_HEADERS = {

@@ -5,7 +5,7 @@ Right.
 >>> check("library-1", 0.8)
 Not yet. 0.8 is P(library | course), the other way round: the question asks for P(course | library).
 
-``python -m priory.course exercises.md`` writes all of them with answers and solutions into a file, for lecturers.
+``python -m priory.bayes.course exercises.md`` writes all of them with answers and solutions into a file, for lecturers.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _compare_forms(given: ExerciseAnswer, wanted: ExerciseAnswer) -> str:
 
 @cache
 def _read_exercises() -> dict[str, Exercise]:
-    text = files("priory").joinpath("sources", "exercises.toml").read_text("utf-8")
+    text = files("priory").joinpath("bayes", "exercises.toml").read_text("utf-8")
     return {name: _build_exercise(name, fields) for name, fields in tomllib.loads(text).items()}
 
 
@@ -222,7 +222,7 @@ def inbox() -> tuple[list[dict[str, Any]], list[str]]:
     >>> len(rows) == len(labels), sorted(set(labels)), list(rows[0])
     (True, ['normal', 'spam', 'urgent'], ['sender', 'hour', 'links', 'text'])
     """
-    lines = list(csv.DictReader(files("priory").joinpath("sources", "inbox.csv").read_text("utf-8").splitlines()))
+    lines = list(csv.DictReader(files("priory").joinpath("bayes", "inbox.csv").read_text("utf-8").splitlines()))
     labels = [line.pop("label") for line in lines]
     numbers = ({"hour": int(line["hour"]) if line["hour"] else None, "links": int(line["links"])} for line in lines)
     return [{**line, **number} for line, number in zip(lines, numbers, strict=True)], labels
