@@ -70,8 +70,9 @@ class Moments(Statistics):
         squares = np.maximum(total.second.to_floats(2 * exponent), 0.0)
         # No rows have a negative sum of squares about their mean: then these rows were not learned.
         lost = left.n * left.variances(exponent) < -SPREAD_ROUNDING_TOLERANCE * squares
-        if (lost | (left.second.signs() < 0)).any():
-            cell = tuple(int(i) for i in np.argwhere(lost | (left.second.signs() < 0))[0])
+        refused = (lost | (left.second.signs() < 0)) & (part.n > 0)
+        if refused.any():
+            cell = tuple(int(i) for i in np.argwhere(refused)[0])
             raise NotLearnedError("cannot forget these values: they have more spread than was learned.", cell)
         return left
 
