@@ -18,17 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from priory import errors
 from priory.core.typing import ReturnT
-from priory.errors import (
-    DataError,
-    MissingDependencyError,
-    ModelFileError,
-    ModelTooLargeError,
-    NotLearnedError,
-    PrioryError,
-    ServiceError,
-    StaleModelError,
-)
+from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.labelled_rows import Row, RowBatch, RowLabel
 from priory.service.model_store import ServedModel
 from priory.service.tokens import Identity
@@ -52,17 +44,17 @@ def find_status(error: Exception) -> int:
     if isinstance(error, HTTPException):
         return error.status_code
     # from specific to general: most of these are also PrioryError or OSError
-    if isinstance(error, NotLearnedError | StaleModelError):
+    if isinstance(error, errors.NotLearnedError | errors.StaleModelError):
         return 409
-    if isinstance(error, MissingDependencyError):
+    if isinstance(error, errors.MissingDependencyError):
         return 501
-    if isinstance(error, ModelTooLargeError):
+    if isinstance(error, errors.ModelTooLargeError):
         return 413
     if isinstance(error, MemoryError):
         return 507
     if isinstance(error, sqlite3.Error | OSError):  # disk errors
         return 503
-    return 422 if isinstance(error, PrioryError | ModelFileError) else 500
+    return 422 if isinstance(error, PrioryError | errors.ModelFileError) else 500
 
 
 def make_problem_response(error: Exception) -> Response:
