@@ -42,10 +42,7 @@ def describe_mistakes(model: object, X: object, scores: Scores, learned: bool) -
     how = "Rows whose true class was given the lowest probability; many have a wrong label. Rows are counted from 0."
     if isinstance(model, ExplainingModel):
         how += " The evidence is from the model without the row." if learned else ""
-    return {
-        "mistakes": [_describe_mistake(model, X, scores, int(row), learned) for row in worst],
-        "mistakes_how": how,
-    }
+    return {"mistakes": [_describe_mistake(model, X, scores, int(row), learned) for row in worst], "mistakes_how": how}
 
 
 def _describe_mistake(model: object, X: object, scores: Scores, row: int, learned: bool) -> dict[str, object]:

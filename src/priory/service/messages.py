@@ -78,8 +78,7 @@ MAX_EXPLAINED_ROWS = 100
 
 Texts = Annotated[list[str], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="One text for each row.")]
 Rows = Annotated[
-    list[Row],
-    Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="Cells by column name; null is missing."),
+    list[Row], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="Cells by column name; null is missing.")
 ]
 Labels = Annotated[
     list[RowLabel], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="One label for each row.")
@@ -102,8 +101,7 @@ class PredictMessage(RowsMessage):
     top: Annotated[int, Meta(ge=1, description="Give the probabilities of this many classes only.")] | None = None
     costs: (
         Annotated[
-            dict[str, dict[str, Cost]],
-            Meta(description="Costs by true class and answer; an unnamed mistake costs 1."),
+            dict[str, dict[str, Cost]], Meta(description="Costs by true class and answer; an unnamed mistake costs 1.")
         ]
         | None
     ) = None
