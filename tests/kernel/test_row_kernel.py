@@ -74,7 +74,7 @@ def make_guards(kernel, x):
     guards = [
         kernel.SupportGuard(0, 1, True, zero, zero, zero),
         kernel.SupportGuard(0, 2.0**53, True, zero, zero, zero),
-        kernel.SupportGuard(5e-324, np.inf, False, zero, zero),
+        kernel.SupportGuard(1e-300, 1e300, False, zero, zero),
         kernel.MomentsGuard(np.ones(n_columns), zero, zero, zero),
         kernel.RoundedGuard([np.array([1.0])] * n_columns, [np.array([3.0])] * n_columns, 10),
     ]

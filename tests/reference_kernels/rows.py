@@ -124,9 +124,8 @@ class SupportGuard:
 
     def allows(self, x):
         inside, left = self._has(x), self.total - x
-        with np.errstate(invalid="ignore"):
-            is_possible = (left >= self.margin) & ~(left > self.high * (self.n - 1))
-        is_left = np.where(inside, (self.n >= 1) & is_possible, self.outside >= 1)
+        is_possible = (left >= self.margin) & ((left <= self.high * (self.n - 1)) | (left == np.inf))
+        is_left = np.where(inside, (self.n > 1) & is_possible, self.outside >= 1)
         return bool((is_left | (x != x)).all())
 
     def count(self, x, rows):
@@ -149,7 +148,7 @@ class MomentsGuard:
         with np.errstate(all="ignore"):
             away = x / self.unit - self.mean
             left = self.spread - away**2 * self.n / (self.n - 1)
-        return bool(((x != x) | (self.n > 1) & ((away == 0) | (left > LEFT * self.top))).all())
+        return bool(((x != x) | (self.n > 1) & np.where(away == 0, self.spread >= 0, left > LEFT * self.top)).all())
 
     def count(self, x, rows):
         j = x == x

@@ -12,7 +12,7 @@ import numpy as np
 from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import N_LEVELS, CountedModel, TableEncoding, make_one_hot
 from priory.core.sparse_rows import SparseRows, score_column_sets
-from priory.core.statistics import register_record
+from priory.core.statistics import ROUNDING_TOLERANCE, register_record
 from priory.core.typing import Array
 
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
@@ -97,13 +97,18 @@ class CodeCounts:
             gives[start : start + column.n_codes - 1] = column.blends
         return gives
 
+    @property
+    def shares(self) -> Array:
+        """(codes,): the share of the counted rows that have each code."""
+        return np.asarray(self.folds.sum(axis=(0, 1)) / self.class_folds.sum())
+
     def log_prior(self, *folds: int) -> Array:
         """(classes,): the log of each class's share of the rows, from the model without these folds."""
         n = self.without(*folds)[1] + 0.5
         return np.asarray(np.log(n / n.sum()))
 
 
-@register_record("CodeEvidence", axes={"weights": "b", "log_prior": "c", "log_ratios": "cv"})
+@register_record("CodeEvidence", axes={"weights": "b", "log_prior": "c", "log_ratios": "cv", "shares": "v"})
 @dataclass(frozen=True, eq=False)
 class CodeEvidence:
     """The evidence of the class prior and of each code, from the counts of all rows, and the weights that temper it."""
@@ -111,11 +116,14 @@ class CodeEvidence:
     weights: Array  # (1 + columns,): of the class prior and of each column
     log_prior: Array  # (classes,): the base rate
     log_ratios: Array  # (classes, codes): the log likelihood ratio of each code
+    shares: Array  # (codes,): the share of the kept rows that have each code
 
     def find_fault(self) -> str | None:
         if self.weights.min(initial=0.0) < 0 or self.weights.max(initial=0.0) > MAX_LOG_WEIGHT:
             return "a weight is negative or too large"
         largest = max(np.abs(self.log_prior).max(initial=0.0), np.abs(self.log_ratios).max(initial=0.0))
+        if self.shares.min(initial=0.0) < 0 or self.shares.max(initial=0.0) > 1 + ROUNDING_TOLERANCE:
+            return "a share is not from 0 to 1"
         return "a number is too large" if largest > MAX_LOG_WEIGHT else None
 
     def find_misfit(self, encoding: TableEncoding) -> str | None:

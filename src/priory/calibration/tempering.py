@@ -32,6 +32,8 @@ PRECISION_OF_SHIFT = 4.0  # of the shift (w_0 - 1) log p(c), in nats
 WEIGHT_COST = 0.25  # rate of the exponential prior of a weight
 USUAL_EXPONENT, PRECISION_OF_EXPONENT = 0.5, 100.0  # strong prior: a few unusual texts must not decide
 MAX_TEMPERING_STEPS = 60
+EXPONENTS = np.geomspace(0.01, 1.0, 21)  # of all evidence, for few rows
+PRECISION_OF_LOG_EXPONENT = 0.1  # about zero: weak
 
 
 @register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
@@ -62,9 +64,9 @@ class Tempering:
         return np.einsum("ncb,nb->nc", terms.relative_to_best, self.part_weights(terms.lengths))
 
     def weigh_texts(self, terms: EvidenceTerms, text_parts: Array) -> Array:
-        """(rows, classes): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
+        """(rows, classes, texts): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
         weights = self.weights[1 + text_parts] * terms.lengths[:, 1:] ** -self.exponents[1 + text_parts]
-        return np.einsum("nct,nt->nc", terms.relative_to_best[:, :, 1:], weights)
+        return np.asarray(terms.relative_to_best[:, :, 1:] * weights[:, None])
 
     def part_weights(self, lengths: Array) -> Array:
         """(rows, parts): the weight of each part in each row, weight times length to the minus exponent."""
@@ -106,6 +108,23 @@ def fit_tempering(
     if with_information:
         precision += evidence.information(theta)
     return Tempering(theta[:parts], theta[parts:], precision)
+
+
+def fit_one_exponent(terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
+    """Return a tempering with one weight for all parts but the class prior, by the left-out log loss of few rows.
+
+    The loss is smoothed: each row counts a little as a row of any class, because even if all left-out rows are answered
+    right, the next one may not be.
+    """
+    values = terms.relative_to_best
+    prior, evidence, n = values[:, :, 0], values[:, :, 1:].sum(axis=2), weight.sum()
+    target = np.full(prior.shape, 1 / (n + 2) / prior.shape[1])  # (rows, classes)
+    target[np.arange(len(group)), group] += 1 - 1 / (n + 2)
+    losses = [-weight @ (target * log_normalise(prior + power * evidence)).sum(axis=1) for power in EXPONENTS]
+    penalty = PRECISION_OF_LOG_EXPONENT / 2 * np.log(EXPONENTS) ** 2
+    tempering = Tempering.prior(values.shape[2])
+    tempering.weights[1:] = EXPONENTS[int(np.argmin(losses + penalty))]
+    return tempering
 
 
 class PartEvidence(NamedTuple):
@@ -249,11 +268,13 @@ def fit_centre(given: FitRows) -> Centre:
         terms = given.make_terms(m, rows)
         tempering = fit_tempering(terms, given.group[rows], given.weight[rows], with_information=not folds)
         column_weights = tempering.weights[np.append(0, 1 + given.column_parts)]
-        evidence = CodeEvidence(column_weights, given.counts.log_prior(*folds), given.counts.log_ratios(*folds))
+        prior, ratios = given.counts.log_prior(*folds), given.counts.log_ratios(*folds)
+        evidence = CodeEvidence(column_weights, prior, ratios, given.counts.shares)
         tables.append(evidence.temper_codes(given.counts.encoding).T)
         temperings.append(tempering)
         no_texts = np.zeros((len(given.group), given.n_classes))
-        text_logits.append(tempering.weigh_texts(given.texts[m], given.text_parts) if given.texts else no_texts)
+        weighed = tempering.weigh_texts(given.texts[m], given.text_parts).sum(axis=2) if given.texts else no_texts
+        text_logits.append(weighed)
         codes = look_up_codes(tables[-1][:, 1:], given.rows.codes, given.counts.encoding.starts)
         logits.append(to_logits(tables[-1][:, 0] + codes + text_logits[-1]))
     return Centre(temperings, evidence, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))

@@ -285,6 +285,12 @@ reading_options = OptionSection(
     define_option("--no-quotes", "Treat quotation marks in a CSV as ordinary characters.", not_, field="quotes"),
     define_option("--skip-bad N", "Skip up to N invalid lines of JSON.", click.IntRange(0), field="max_bad_lines"),
     define_option("--keep-going", "Skip documents that cannot be opened."),
+    define_option(
+        "--no-mail-headers",
+        "Learn only the subject and the body of mail. A model remembers it.",
+        lambda is_given: "mail_body" if is_given else "mail",
+        field="reader",
+    ),
 )
 
 
@@ -462,6 +468,35 @@ def get_required_key() -> str | None:
     """The key that models must be signed with, if ``--require-signature`` gave one."""
     key: str | None = click.get_current_context().find_root().params.get("require_signature")
     return key
+
+
+receipt_options = OptionSection(
+    "Receipts",
+    define_option("--sign-key FILE", "A private Ed25519 key (PEM) that signs the receipt.", FILE_PATH_TYPE),
+    define_option("--receipt FILE", "Write a receipt to this file, which may be published.", FILE_PATH_TYPE),
+    define_option(
+        "--opening FILE",
+        "Write the opening of the receipt to this file, for the person alone; it is not kept.",
+        FILE_PATH_TYPE,
+    ),
+    define_option("--reason TEXT", "A note in the receipt, such as the number of a request."),
+)
+
+
+def pop_receipt_files(given: dict[str, Any], force: bool = False) -> workflows.ReceiptFiles | None:
+    """The options of `receipt_options`, taken out of ``given``; None if no receipt is wanted."""
+    named = receipt_options.pop(given)
+    key, receipt, opening = (named.get(name) for name in ("sign_key", "receipt", "opening"))
+    if (key is None) != (receipt is None):
+        raise click.UsageError("a receipt needs a key and a file: give --sign-key and --receipt")
+    if receipt is None:
+        if opening is not None:
+            raise click.UsageError("--opening opens a receipt: give --sign-key and --receipt too")
+        return None
+    paths = [check_output_path(path, (str(key),), force) for path in (receipt, opening)]
+    if key is None or paths[0] is None:
+        raise click.UsageError("a receipt is written to a file; give its name")
+    return workflows.ReceiptFiles(key, paths[0], paths[1], named.get("reason", ""))
 
 
 def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) -> str | None:

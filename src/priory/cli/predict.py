@@ -112,7 +112,10 @@ def explain_command(
     prior             how common the two classes are among the learned rows
     prior (tempered)  the same times a weight: training found how much the prior
                       should count, so that the probabilities are right
-    (together)        what columns or words add in combination
+    average row       of a table: the mean answer to learned rows, from which each
+                      column moves the answer
+    age x income      what two columns do together, beyond what each does alone
+    missing cells     what the gaps of the row leave open
     limit of 50 rows  what is taken back: 50 rows make nobody surer than 51 to 1
     (absent tokens)   the words that the text does not contain
 

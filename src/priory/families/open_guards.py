@@ -86,5 +86,6 @@ def guard_moments(record: Moments, group: int) -> ColumnGuard:
     """A guard on means and variances: what is left must have a possible sum of squares about the mean."""
     own = record.take_classes(np.array([group]))
     exponent, [n] = own.find_exponents(), own.n
-    spread = n * np.maximum(own.variances(exponent)[0], 0.0)
+    spread = n * own.variances(exponent)[0]
+    spread[spread < 0] = np.nan  # a rounding error, of which the statistics decide how much is too much
     return kernel.MomentsGuard(own.units(), n, np.where(n > 0, own.means(exponent)[0], 0.0), spread)

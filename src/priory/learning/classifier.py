@@ -70,6 +70,18 @@ class CountingClassifier(LockOwner):
             self._state = step(self.state)
             self.buffer = None
 
+    def prepare_standby(self) -> bool:
+        """Derive corrections and standby sets; return False if the state has changed meanwhile."""
+        state = self.state
+        if state is None:
+            return False
+        ready = state.prepare_standby()
+        with self.lock:
+            if self._state is not state or (self.buffer is not None and self.buffer.has_pending_rows):
+                return False
+            self._state, self.buffer = ready, None
+            return True
+
     def learn_batch(
         self,
         rows: RowKind[Any],
@@ -96,8 +108,10 @@ class CountingClassifier(LockOwner):
     ) -> None:
         """Forget a batch: by the buffer if it is small, and if its counts show that it was learned."""
         with self.lock:
+            # opening a model for single rows costs its whole vocabulary, more than subtracting the batch
+            is_open = self.buffer is not None or (self._state is not None and not self._state.rows.tokenizers)
             is_plain = sample_weight is None and learned_at is None
-            if is_plain and self._buffer_batch(X, encode, learns=False):
+            if is_open and is_plain and self._buffer_batch(X, encode, learns=False):
                 return
             self.change(lambda before: before and forget(before, X, encode, sample_weight, learned_at))
 

@@ -21,6 +21,8 @@ from priory.calibration.row_corrections import RowCorrections, step_tempering
 from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
 from priory.learning.learned import Learned, settle
+from priory.learning.row_kind import RowKind
+from priory.learning.standby import Standby, find_block, keep_standby
 from priory.model.cells import hash_value
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel, OpenSample, RowT
@@ -41,6 +43,8 @@ class RowBuffer(Generic[RowT]):
         self.model, self.labels = model, statistics.classes.tolist()
         self.is_limited = learned.rows.is_calibrated  # whether answers are limited by the number of rows
         self._succession: Succession | None = None  # until the next row
+        self.standby = learned.standby
+        self._rows = learned.rows
         self.sample: OpenSample[RowT] | None = None
         self.corrections: BufferCorrections | None = None  # None: not derived yet, or not valid any more
         self._group = {label: group for group, label in enumerate(self.labels)}
@@ -132,8 +136,10 @@ class RowBuffer(Generic[RowT]):
         self.forgotten.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         # a forgotten row must not influence answers through corrections
-        if self.corrections is not None and not self.corrections.forget(row_hash):
-            self.corrections = None
+        is_kept = self.sample is not None and row_hash in self.sample
+        self.standby = keep_standby(self.standby, [row_hash] if is_kept else None)
+        if self.corrections is not None and not self.corrections.forget(row_hash, is_kept):
+            self.corrections = follow_standby(self._rows, self.standby)
         if self.sample is not None and (changes := self.sample.remove(row_hash)):
             self._count_changes(changes)
         return True
@@ -183,6 +189,8 @@ class RowBuffer(Generic[RowT]):
     def prepare_answer(self, learned: Learned) -> Learned:
         """Derive invalid corrections and, if needed, families, from statistics with all rows."""
         if self.corrections is None:
+            self.corrections = follow_standby(learned.rows, learned.find_stand_in())
+        if self.corrections is None:
             learned = learned.use_corrections(learned.derive_corrections())
             self.corrections = follow_corrections(learned, is_fresh=True)
         if self.corrections.needs_families and self.model.needs_record:
@@ -203,11 +211,11 @@ class RowBuffer(Generic[RowT]):
                 return before.rows.sample(self.model.make_cells(rows), before.classes, group, None, memory)[0]
 
             total = replace(total, sample=self.sample.close(sample))
-        if self.corrections is None:
+        if self.corrections is None or self.corrections.block is not None:
             after = before.drop_corrections()
         else:
             after = replace(before, corrections=self.corrections.corrections, changes=self.corrections.changes)
-        return settle(after, total)
+        return settle(replace(after, standby=self.standby), total)
 
     def _observe(self, before: Learned, pending: Sequence[tuple[RowT, int]]) -> ModelStatistics:
         rows, group = zip(*pending, strict=True)
@@ -223,6 +231,14 @@ def follow_corrections(learned: Learned, is_fresh: bool) -> BufferCorrections:
     return BufferCorrections(learned.corrections, rows.tokenizers, rows.parameters.refresh_after, changes)
 
 
+def follow_standby(rows: RowKind[Any], standby: Standby) -> BufferCorrections | None:
+    """The only standby set for single rows; None if there is not exactly one."""
+    if len(standby) != 1:
+        return None
+    [(block, corrections)] = standby.items()
+    return BufferCorrections(corrections, rows.tokenizers, rows.parameters.refresh_after, 0, block)
+
+
 class BufferCorrections:
     """The corrections in use, and the rows learned since that they do not depend on.
 
@@ -236,8 +252,9 @@ class BufferCorrections:
         tokenizers: Sequence[Tokenizer],  # of each text
         refresh_after: float,
         changes: int,  # kept rows that came or went since the corrections were derived
+        block: int | None = None,  # of kept rows that a standby set has never seen
     ) -> None:
-        self.refresh_after, self.changes = refresh_after, changes
+        self.refresh_after, self.changes, self.block = refresh_after, changes, block
         self._unseen: dict[int, int] = {}  # how often each row was learned since, by its hash
         self.rows = None if corrections is None else RowCorrections(corrections)
         self.tempers_columns = _tempers_columns(corrections, len(tokenizers))
@@ -268,9 +285,9 @@ class BufferCorrections:
         elif len(self._unseen) < MAX_REMEMBERED_ROWS:
             self._unseen[row_hash] = self._unseen.get(row_hash, 0) + 1
 
-    def forget(self, row_hash: int) -> bool:
+    def forget(self, row_hash: int, is_kept: bool) -> bool:
         """Forget a row; return False if the corrections may depend on it."""
-        if self.rows is None:
+        if self.rows is None or (is_kept and self.block == find_block(row_hash)):
             return True
         copies = self._unseen.pop(row_hash, 0)
         if copies > 1:

@@ -18,7 +18,7 @@ from priory.errors import DataError, NotLearnedError, PrioryWarning
 from priory.model.cells import Cells
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel
-from priory.model.row_sample import RowSample, choose_memory
+from priory.model.row_sample import RowSample, choose_memory, hash_labelled_rows
 
 if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator
@@ -191,6 +191,10 @@ class RowKind(ABC, Generic[BatchT]):
     def is_calibrated(self) -> bool:
         """Whether answers are corrected, if there are rows to derive corrections from."""
         return self.calibrates and bool(self.parameters.calibrate)
+
+    def hash_rows(self, cells: Sequence[Cells], classes: Array, group: Array) -> Array:
+        """(rows,): the hash of each row and its class, as in a sample."""
+        return hash_labelled_rows(self.column_names, cells, classes, group)
 
     def sample(
         self, cells: Sequence[Cells], classes: Array, group: Array, weight: Array | None, memory: int

@@ -25,7 +25,7 @@ from priory.service.labelled_rows import Row, RowBatch, RowLabel
 from priory.service.model_store import ServedModel
 from priory.service.tokens import Identity
 from priory.sources.json_lines import check_unique_keys
-from priory.sources.mail import read_mail
+from priory.text.mail import read_mail
 
 if TYPE_CHECKING:
     from priory.service.changes import ChangeAnswer, ChangeRequest
@@ -212,6 +212,13 @@ class HistoryAnswer(Struct):
     before: int | None
 
 
+class ReceiptsAnswer(Struct):
+    """Receipts of forgotten rows, oldest first; pass the last counter as ``after`` to get the next page."""
+
+    model: str
+    receipts: list[dict[str, Any]]
+
+
 class StatusAnswer(Struct):
     status: str
     models: int
@@ -321,7 +328,7 @@ class Call:
         return await self.read_message(message_type)
 
     def _decode_mail(self, body: bytes, message_type: type[MessageT]) -> MessageT:
-        fields: dict[str, object] = {"texts": [read_mail(body).text]}
+        fields: dict[str, object] = {"texts": [read_mail(body, self.model.reader).text]}
         if "label" in self.request.query_params:
             fields["labels"] = [self.request.query_params["label"]]
         return convert_fields(fields, message_type)

@@ -156,10 +156,10 @@ class PredictedRows(ABC):
     """Rows of files with added columns, read and predicted a batch at a time; one can iterate over them once."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self._predict_chunks(numbers=True)
+        return self.predict_chunks(numbers=True)
 
     @abstractmethod
-    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
         """Yield Arrow batches; with ``numbers``, columns that the model reads as numbers are numbers."""
 
     @abstractmethod
@@ -176,7 +176,7 @@ class PredictedRows(ABC):
         With ``safe`` a cell of a CSV that a spreadsheet would take for a formula gets an apostrophe in front.
         """
         file_format = find_output_format(path, file_format)
-        write_batches(self._predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
+        write_batches(self.predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
 
 
 class Predictions(PredictedRows):
@@ -205,7 +205,7 @@ class Predictions(PredictedRows):
         self.n_unknown_labels = 0
         self.summary = PredictionSummary(self._classes, model.class_count_ / model.class_count_.sum())
 
-    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
         # two threads work ahead: one reads the file, the other converts its cells
         chunks = read_ahead(self._rows.read_chunks(self._rows.names))
         for chunk, rows in read_ahead((chunk, self._columns.read(chunk)) for chunk in chunks):
@@ -410,7 +410,7 @@ class NumberPredictions(PredictedRows):
         mean = f": mean prediction {self._total / self.n_rows:.6g}" if self.n_rows else ""
         return [f"{model_files.format_count(self.n_rows, 'row')}{mean}"]
 
-    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
         for chunk in read_ahead(self._rows.read_chunks(self._rows.names)):
             table, batch = self._columns.read_arrow_table(chunk), chunk.batch
             student = self._model.predictive(table)

@@ -6,7 +6,7 @@ See `tests/reference_kernels/rows.py`; indices are bounds-checked here.
 
 import numpy as np
 
-from libc.math cimport exp, fabs, floor, fmax, fmin, frexp, isfinite, ldexp, log, pow, rint
+from libc.math cimport INFINITY, exp, fabs, floor, fmax, fmin, frexp, isfinite, ldexp, log, pow, rint
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -156,7 +156,7 @@ cdef class SupportGuard:
                     return False
                 continue
             left = self.total[j] - x[j]
-            if self.n[j] < 1 or left < self.margin[j] or left > self.high * (self.n[j] - 1):
+            if self.n[j] <= 1 or left < self.margin[j] or self.high * (self.n[j] - 1) < left < INFINITY:
                 return False
         return True
 
@@ -195,10 +195,9 @@ cdef class MomentsGuard:
             if x[j] != x[j]:
                 continue
             away = x[j] / self.unit[j] - self.mean[j]
-            if self.n[j] <= 1:
-                return False
             # a number equal to the mean leaves the spread as it is: in a constant column, none
-            if away != 0 and not self.spread[j] - away * away * self.n[j] / (self.n[j] - 1) > LEFT * self.top[j]:
+            if self.n[j] <= 1 or not (self.spread[j] >= 0 if away == 0 else
+                                      self.spread[j] - away * away * self.n[j] / (self.n[j] - 1) > LEFT * self.top[j]):
                 return False
         return True
 
