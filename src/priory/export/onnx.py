@@ -117,10 +117,7 @@ def _build_model_proto(onnx: ModuleType, graph: OnnxGraph, columns: int, labels:
     types = onnx.TensorProto
     label = {"b": types.BOOL, "i": types.INT64}.get(labels.dtype.kind, types.STRING)
     value = onnx.helper.make_tensor_value_info
-    outputs = [
-        value("label", label, ["rows"]),
-        value("probabilities", types.DOUBLE, ["rows", len(labels)]),
-    ]
+    outputs = [value("label", label, ["rows"]), value("probabilities", types.DOUBLE, ["rows", len(labels)])]
     inputs = [value("X", types.DOUBLE, ["rows", columns])]
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(graph.nodes, "priory", inputs, outputs, graph.constants),
