@@ -142,8 +142,8 @@ def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
         names = schema.blocks[choice.block].names
         x = graph.gather_columns(np.array([place[names[j]] for j in choice.positions]))
         score = _sum_terms(graph, x, choice.family, choice.statistics, fitted.estimate)
-        if score is None or choice.inclusion is not None:
-            reason = "averaging over columns" if choice.inclusion is not None else type(choice.family).__name__
+        if score is None:
+            reason = type(choice.family).__name__
             raise DataError(
                 f"column {names[choice.positions[0]]!r}: {reason} cannot be exported to ONNX; declare another family."
             )
