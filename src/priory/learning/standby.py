@@ -18,19 +18,19 @@ from priory.calibration.corrections import Corrections
 if TYPE_CHECKING:
     from priory.learning.learned import Learned
 
-BITS_OF_BLOCK = 2  # of the hash of a row: four blocks
+N_BLOCKS = 4  # by the last bits of the hash: the first ones are those of the smallest hashes, which are kept
 Standby = Mapping[int, Corrections]  # by the number of the block that the corrections have never seen
 NO_STANDBY: Standby = {}
 
 
 def find_block(row_hash: int) -> int:
     """The block of a kept row."""
-    return row_hash >> (64 - BITS_OF_BLOCK)
+    return row_hash % N_BLOCKS
 
 
 def derive_standby(learned: Learned) -> Standby:
-    """Corrections without each block; a block that holds all rows of a class has none."""
-    found = {block: _derive_without_block(learned, block) for block in range(1 << BITS_OF_BLOCK)}
+    """Corrections without each block; a block that is empty, or holds all rows of a class, has none."""
+    found = {block: _derive_without_block(learned, block) for block in range(N_BLOCKS)}
     return {block: corrections for block, corrections in found.items() if corrections is not None}
 
 
@@ -39,8 +39,10 @@ def _derive_without_block(learned: Learned, block: int) -> Corrections | None:
     sample = total.sample
     if sample is None:
         return None
-    is_inside = sample.hashes >> np.uint64(64 - BITS_OF_BLOCK) == block
+    is_inside = sample.hashes % np.uint64(N_BLOCKS) == block
     part, rest = sample.take(np.flatnonzero(is_inside)), sample.take(np.flatnonzero(~is_inside))
+    if not len(part):
+        return None
     counted = learned.model().observe(part.blocks, part.group, part.weight)
     left = replace(total, sample=None) - counted
     if not (left.n > 0).all():
