@@ -29,6 +29,7 @@ from priory.calibration.tempering import (
     Centre,
     FitRows,
     fit_centre,
+    fit_one_exponent,
     fit_tempering,
     measure_importance,
     to_classes,
@@ -105,7 +106,8 @@ def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Me
     if plan.together and n_columns:
         trees = fit_trees(given, centre.text_logits)
         found += [] if trees is None else [trees]
-    if plan.together and 0 < given.counts.encoding.n_numbers <= MAX_GAUSSIAN_COLUMNS:
+    is_enough = given.weight.sum() >= MIN_ROWS_FOR_GAUSSIAN
+    if plan.together and is_enough and 0 < given.counts.encoding.n_numbers <= MAX_GAUSSIAN_COLUMNS:
         found.append(_fit_gaussian(given, centre))
     base = log_normalise(prior[given.model_of_row])
     return [member for member, _ in found], [base, *(answers for _, answers in found)]
@@ -210,7 +212,8 @@ def _make_penalty(features: int) -> Array:
 
 CALIBRATION_FOLDS, FOLDS_OF_FEW_ROWS = 5, 10
 MAX_ROWS_FOR_MORE_FOLDS, MAX_PARTS_FOR_MORE_FOLDS = 500, 300
-MIN_ROWS_TO_CALIBRATE = 50
+MIN_ROWS_TO_CALIBRATE, MIN_ROWS_TO_TEMPER = 15, 4  # with fewer, one exponent tempers; or naive Bayes answers as it is
+MIN_ROWS_FOR_GAUSSIAN = 50  # with fewer, its shrinkage cannot be chosen
 MAX_CLASSES_TO_CALIBRATE = 20_000  # with more, even the predictions for fifty rows take too much memory
 MAX_ROWS_FOR_ALL_FOLDS = 5_000  # with more, one fold is enough to validate on
 # With more classes a model is only tempered: a class has too few rows to fit weights of codes or tokens.
@@ -242,7 +245,7 @@ class Calibrator:
         present = np.flatnonzero((every > 0) & (every < model.statistics.n[group]))
         used = present[self._choose_rows(model, len(present))]
         some, own, counts = take_rows(cells, used), group[used], every[used]
-        if counts.sum() < MIN_ROWS_TO_CALIBRATE or len(np.unique(own)) < 2:
+        if counts.sum() < MIN_ROWS_TO_TEMPER or len(np.unique(own)) < 2:
             return None
         order, judged = _assign_folds(some, own, counts, model.n_parts)
         with limit_blas_threads():  # the problems are small: threads would wait for each other
@@ -261,6 +264,8 @@ class Calibrator:
         self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
     ) -> Corrections:
         """Fit corrections to rows in canonical order."""
+        if order.weight.sum() < MIN_ROWS_TO_CALIBRATE:
+            return _fit_one_exponent(model, cells, group, order)
         if _has_many_classes(model):
             few = order.weight.sum() <= MAX_SHARE_AT_ONCE * model.statistics.n.sum()
             return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
@@ -332,6 +337,12 @@ def _fit_tempering_alone(
     """Fit a tempering and nothing else: it has too few weights to need nested folds."""
     terms = collect_text_terms(model, cells, group, order.weight, order.fold, [-1])[0]
     return Corrections(fit_tempering(terms, group, order.weight))
+
+
+def _fit_one_exponent(model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds) -> Corrections:
+    """Fit one exponent of all evidence but the class prior."""
+    terms = collect_text_terms(model, cells, group, order.weight, order.fold, [-1])[0]
+    return Corrections(fit_one_exponent(terms, group, order.weight))
 
 
 def _collect_rows(

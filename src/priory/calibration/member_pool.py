@@ -23,7 +23,9 @@ MIN_EXPONENT = 1e-3  # members with less are dropped
 MAX_EXPONENT_STEPS, TOLERANCE = 200, 1e-9
 MAX_SHARE_STEPS = 200
 PRIOR_ROWS = 0.1  # pseudo-counts of the pool and of the base rate
-NATS_TO_BELIEVE = 5.0  # a gain over the base rate that is hardly due to chance
+# Of the gain over the base rate, in nats, the charge is put down to chance; the rest is the more credible, the larger it
+# is against the scale.
+CHARGE, SCALE = 4.0, 2.0
 
 
 @register_record("MemberPool", axes={"exponents": "b"})
@@ -98,5 +100,5 @@ def fit_share(pooled: Array, base: Array, weight: Array) -> float:
             if done:
                 break
         nats = float(weight @ np.log(share * gain + 1 - share))
-        base_rows = PRIOR_ROWS + weight.sum() * np.exp(-max(nats, 0.0) / NATS_TO_BELIEVE)
+        base_rows = PRIOR_ROWS + weight.sum() * np.exp(-max(nats - CHARGE, 0.0) / SCALE)
     return share

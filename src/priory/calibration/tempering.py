@@ -32,6 +32,8 @@ PRECISION_OF_SHIFT = 4.0  # of the shift (w_0 - 1) log p(c), in nats
 WEIGHT_COST = 0.25  # rate of the exponential prior of a weight
 USUAL_EXPONENT, PRECISION_OF_EXPONENT = 0.5, 100.0  # strong prior: a few unusual texts must not decide
 MAX_TEMPERING_STEPS = 60
+EXPONENTS = np.geomspace(0.01, 1.0, 21)  # of all evidence, for few rows
+PRECISION_OF_LOG_EXPONENT = 0.1  # about zero: weak
 
 
 @register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
@@ -106,6 +108,23 @@ def fit_tempering(
     if with_information:
         precision += evidence.information(theta)
     return Tempering(theta[:parts], theta[parts:], precision)
+
+
+def fit_one_exponent(terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
+    """Return a tempering with one weight for all parts but the class prior, by the left-out log loss of few rows.
+
+    The loss is smoothed: each row counts a little as a row of any class, because even if all left-out rows are answered
+    right, the next one may not be.
+    """
+    values = terms.relative_to_best
+    prior, evidence, n = values[:, :, 0], values[:, :, 1:].sum(axis=2), weight.sum()
+    target = np.full(prior.shape, 1 / (n + 2) / prior.shape[1])  # (rows, classes)
+    target[np.arange(len(group)), group] += 1 - 1 / (n + 2)
+    losses = [-weight @ (target * log_normalise(prior + power * evidence)).sum(axis=1) for power in EXPONENTS]
+    penalty = PRECISION_OF_LOG_EXPONENT / 2 * np.log(EXPONENTS) ** 2
+    tempering = Tempering.prior(values.shape[2])
+    tempering.weights[1:] = EXPONENTS[int(np.argmin(losses + penalty))]
+    return tempering
 
 
 class PartEvidence(NamedTuple):
