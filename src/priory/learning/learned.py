@@ -103,8 +103,21 @@ class Learned:
         return self.statistics.derive("corrections", lambda _: self.fit_corrections(sample), key)
 
     def fit_corrections(self, sample: RowSample) -> Corrections | None:
-        """Corrections fitted to a sample of the rows that were learned."""
-        return self.rows.calibrator().fit(self.model(), sample.blocks, sample.group, sample.weight)
+        """Corrections fitted to a sample of the rows that were learned, with the evidence of all rows.
+
+        What is fitted to the sample is kept with it: a row outside of the sample changes the evidence alone.
+        """
+        model, calibrator, used = self.model(), self.rows.calibrator(), sample.take_used()
+
+        def fit(_: RowSample) -> Corrections | None:
+            return calibrator.fit(model, used.blocks, used.group, used.weight, used.estimate_rows())
+
+        if calibrator.reads_sample_alone(model, used.weight):
+            depends_on = repr(self.rows.parameters), self.classes.tolist(), self.rows.column_names
+            fitted = sample.derive("corrections", fit, *depends_on)
+        else:
+            fitted = fit(sample)
+        return None if fitted is None else fitted.follow_counts(model)
 
     def calibrated(self) -> CalibratedModel:
         """The model with its corrections."""
