@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from priory.estimators.learning_curve import score_by_rows
     from priory.estimators.mdl_discretiser import MDLDiscretiser
     from priory.estimators.mdl_tree import MDLTreeClassifier
+    from priory.estimators.multi_label import MultiLabelClassifier
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
     from priory.evaluation.bayes_error import bayes_rate
@@ -45,6 +46,7 @@ __all__ = [
     "Hypotheses",
     "MDLDiscretiser",
     "MDLTreeClassifier",
+    "MultiLabelClassifier",
     "NaiveBayes",
     "Scores",
     "SigmoidUnit",
@@ -83,6 +85,7 @@ _HOME = {
     "Hypotheses": "bayes.finite",
     "MDLDiscretiser": "estimators.mdl_discretiser",
     "MDLTreeClassifier": "estimators.mdl_tree",
+    "MultiLabelClassifier": "estimators.multi_label",
     "NaiveBayes": "estimators.naive_bayes",
     "Scores": "evaluation.scores",
     "SigmoidUnit": "regression.sigmoid_unit",

@@ -106,7 +106,7 @@ def test_evidence_of_a_sample_follows_the_counts_of_all_rows():
     encoding = TableEncoding.of(some, np.ones(100), 2000.0)
     every = CodeCounts.of(encoding, encoding.encode(cells), group, np.ones(2000), np.arange(2000) % 5, (5, 2))
     sample = CodeCounts.of(encoding, encoding.encode(some), group[:100], np.ones(100), np.arange(100) % 5, (5, 2))
-    evidence = CodeEvidence(np.ones(4), sample.log_prior(), sample.log_ratios())
+    evidence = CodeEvidence(np.ones(4), sample.log_prior(), sample.log_ratios(), sample.shares)
     followed = evidence.follow_counts(encoding, model.learned_.model(), model.statistics_.n)
     assert np.array_equal(followed.log_ratios, every.log_ratios())
     assert np.array_equal(followed.log_prior, every.log_prior())

@@ -247,6 +247,7 @@ def test_corrections_after_forgetting_kept_and_other_rows_are_those_of_a_model_t
         assert np.array_equal(model.predict_proba(rows), never.predict_proba(rows))
 
 
+@pytest.mark.filterwarnings("ignore:no class has two rows")
 def test_a_row_outside_of_the_sample_changes_the_evidence_and_nothing_else():
     rows, labels = make_xor(600)
     model = learn_all(rows, labels)

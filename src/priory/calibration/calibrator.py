@@ -337,7 +337,7 @@ def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: 
     folds = FOLDS_OF_FEW_ROWS if few else CALIBRATION_FOLDS
     order = assign_folds(cells, group, weight, folds)
     if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
-        return order, np.arange(folds)
+        return order, np.unique(order.fold)  # of few rows, a fold may have none
     fold = assign_folds_by_content(cells, len(group), folds)[order.rows]
     return order._replace(fold=fold), np.zeros(1, dtype=np.int64)
 

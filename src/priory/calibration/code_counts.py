@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 from typing import Protocol
@@ -12,7 +12,7 @@ import numpy as np
 from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core.sparse_rows import SparseRows, score_column_sets
-from priory.core.statistics import register_record
+from priory.core.statistics import ROUNDING_TOLERANCE, register_record
 from priory.core.typing import Array
 
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
@@ -52,6 +52,11 @@ class CodeCounts:
     def log_ratios(self, *folds: int) -> Array:
         """(classes, codes): the log likelihood ratio of each code, from the model without these folds."""
         return find_log_ratios(self.encoding, self.without(*folds)[0])
+
+    @property
+    def shares(self) -> Array:
+        """(codes,): the share of the counted rows that have each code."""
+        return np.asarray(self.folds.sum(axis=(0, 1)) / self.class_folds.sum())
 
     def log_prior(self, *folds: int) -> Array:
         """(classes,): the log of each class's share of the rows, from the model without these folds."""
@@ -105,7 +110,7 @@ def count_codes(encoding: TableEncoding, model: CountedModel, n_classes: int) ->
     return total, is_counted
 
 
-@register_record("CodeEvidence", axes={"weights": "b", "log_prior": "c", "log_ratios": "cv"})
+@register_record("CodeEvidence", axes={"weights": "b", "log_prior": "c", "log_ratios": "cv", "shares": "v"})
 @dataclass(frozen=True, eq=False)
 class CodeEvidence:
     """The evidence of the class prior and of each code, from the counts of all rows, and the weights that temper it."""
@@ -113,11 +118,14 @@ class CodeEvidence:
     weights: Array  # (1 + columns,): of the class prior and of each column
     log_prior: Array  # (classes,): the base rate
     log_ratios: Array  # (classes, codes): the log likelihood ratio of each code
+    shares: Array  # (codes,): the share of the kept rows that have each code
 
     def find_fault(self) -> str | None:
         if self.weights.min(initial=0.0) < 0 or self.weights.max(initial=0.0) > MAX_LOG_WEIGHT:
             return "a weight is negative or too large"
         largest = max(np.abs(self.log_prior).max(initial=0.0), np.abs(self.log_ratios).max(initial=0.0))
+        if self.shares.min(initial=0.0) < 0 or self.shares.max(initial=0.0) > 1 + ROUNDING_TOLERANCE:
+            return "a share is not from 0 to 1"
         return "a number is too large" if largest > MAX_LOG_WEIGHT else None
 
     def follow_counts(self, encoding: TableEncoding, model: CountedModel, n: Array) -> CodeEvidence:
@@ -127,7 +135,7 @@ class CodeEvidence:
         """
         total, is_counted = count_codes(encoding, model, len(n))
         ratios = np.where(is_counted, find_log_ratios(encoding, total), self.log_ratios)
-        return CodeEvidence(self.weights, find_log_shares(n), ratios)
+        return replace(self, log_prior=find_log_shares(n), log_ratios=ratios)
 
     def find_misfit(self, encoding: TableEncoding) -> str | None:
         """Describe why it is not the evidence of this encoding; None if it is."""

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from priory.calibration.code_counts import CodeEvidence
+from priory.calibration.logit_parts import LogitParts, add_columns, split_codes
 from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
 from priory.calibration.table_encoding import MAX_SCORE, TableEncoding
-from priory.core.logspace import log_normalise
+from priory.core.logspace import log_normalise, normalise
 from priory.core.statistics import register_record
 from priory.core.typing import Array
 
@@ -93,6 +94,26 @@ class ScoreGaussian:
         away = [(scores - mean) @ root.T for mean, root in zip(self.means, self.roots, strict=True)]
         return np.stack([c - 0.5 * (a * a).sum(axis=1) for c, a in zip(self.constants, away, strict=True)], axis=1)
 
+    def split_densities(self, scores: Array, class_shares: Array) -> tuple[Array, Array]:
+        """Shapley values of log p(scores | c) (rows, classes, columns), and its mean (classes,), over all classes.
+
+        With v = scores - mean_c, precision P, and m and S the mean and covariance of v over the mixture of the classes,
+        column i has ((v - m)_i (P (v + m))_i - Σ_j P_ij S_ij) / -2.
+        """
+        precisions = self.roots.transpose(0, 2, 1) @ self.roots
+        average = class_shares @ self.means
+        between = self.means - average
+        spread = np.tensordot(class_shares, np.linalg.inv(precisions) + between[:, :, None] * between[:, None], axes=1)
+        inner = (precisions * spread).sum(axis=2)  # (classes, columns)
+        outer = ((-between[:, None] @ precisions)[:, 0] * -between).sum(axis=1)
+        values = [
+            (away - m) * ((away + m) @ precision) - own
+            for away, m, precision, own in zip(
+                scores - self.means[:, None], -between, precisions, inner, strict=True
+            )  # each (rows, columns)
+        ]
+        return -np.stack(values, axis=1) / 2, self.constants - (outer + inner.sum(axis=1)) / 2
+
 
 class ChosenGaussian(NamedTuple):
     """The Gaussian of all rows, its temperature, and its out-of-fold predictions."""
@@ -149,6 +170,13 @@ class GaussianMember(Member):
 
     def log_probabilities(self, rows: EncodedRows) -> Array:
         return log_normalise(rows.label_logits + self.temperature * self.gaussian.log_densities(rows.scores))
+
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        assert rows.evidence is not None
+        parts = split_codes(rows, rows.evidence.temper_labels(rows.encoding))
+        values, mean = self.gaussian.split_densities(rows.scores, normalise(rows.evidence.log_prior))
+        parts = add_columns(parts, np.flatnonzero(rows.encoding.is_number), self.temperature * values)
+        return parts._replace(base=parts.base + self.temperature * mean)
 
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
         return evidence.temper_labels(encoding)

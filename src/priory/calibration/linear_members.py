@@ -10,6 +10,7 @@ from math import sqrt
 import numpy as np
 
 from priory.calibration.code_counts import CodeEvidence, encode_cells
+from priory.calibration.logit_parts import LogitParts, add_columns, split_codes, split_pairs
 from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
 from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
@@ -47,6 +48,10 @@ class CodeMember(Member):
 
     def log_probabilities(self, rows: EncodedRows) -> Array:
         return log_normalise(rows.untempered_logits)
+
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        assert rows.evidence is not None
+        return split_codes(rows, rows.evidence.join_ratios())
 
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
         return evidence.join_ratios()
@@ -101,6 +106,16 @@ class LinearMember(Member):
             parts.append(encode_cells(rows.levels, self.pairs))
         return join_columns(parts)
 
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        assert rows.evidence is not None
+        parts = split_codes(rows, self.weigh_codes(rows.encoding, rows.evidence))
+        start = 1 + rows.encoding.n_codes
+        for t, tokens in enumerate(rows.tokens if self.with_tokens else ()):
+            weights = pad_columns(self.weights[start : start + tokens.width])
+            parts.texts[:, :, t] = tokens.multiply(weights)[:, : self.weights.shape[1]]
+            start += tokens.width
+        return parts.add(split_pairs(rows, self.pairs, self.weights[start:])) if len(self.pairs) else parts
+
     @cached_property
     def _lanes(self) -> Array:
         """The weights padded for sparse products, computed once."""
@@ -154,6 +169,10 @@ class SlopeMember(Member):
 
     def _take_numbers(self, rows: EncodedRows | SingleRow) -> Array:
         return rows.scores if self.of_scores else rows.standardised
+
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        added = self._take_numbers(rows)[:, None, :] * self.slopes.T  # (rows, classes, numbers); their mean is zero
+        return add_columns(split_codes(rows, self.weights), np.flatnonzero(rows.encoding.is_number), added)
 
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
         return self.weights

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from priory.core.column_kernels import round_number_to_bits
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.model.cells import Cells, take_rows
+
+if TYPE_CHECKING:
+    from priory.calibration.logit_parts import LogitParts
 
 MAX_LOGIT_WEIGHT = 1e6  # far above any fitted weight; sums of weights stay finite
 
@@ -53,6 +56,11 @@ class EncodedRows:
             encode_tokens=lambda: [tokens.take_rows(rows) for tokens in self.tokens],
             text_logits=self.text_logits[rows],
         )
+
+    @property
+    def n_texts(self) -> int:
+        """The number of columns of texts."""
+        return sum(not columns for columns in self.encoding.blocks)
 
     @cached_property
     def codes(self) -> Array:
@@ -193,6 +201,10 @@ class Member(ABC):
     @abstractmethod
     def log_probabilities(self, rows: EncodedRows) -> Array:
         """(rows, classes): log p(c | x)."""
+
+    @abstractmethod
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        """Split its logits into columns, texts and sets of columns, without the tempered evidence of texts."""
 
     @abstractmethod
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:

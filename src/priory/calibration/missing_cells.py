@@ -21,7 +21,7 @@ from priory.calibration.members import EncodedRows
 from priory.calibration.table_encoding import RANK_STEPS, ColumnCodes, TableEncoding
 from priory.core.statistics import register_record
 from priory.core.typing import Array
-from priory.model.cells import Cells, LabelCells, NumberCells, take_rows
+from priory.model.cells import Cells, LabelCells, NumberCells, TextCells, take_rows
 
 MIN_ROWS_WITH_GAP = 5.0  # from this many learned rows on, a gap in a column means something
 N_NEAREST = 10
@@ -79,11 +79,10 @@ class GapCompletion:
         share = gaps.mean(axis=1, keepdims=True)
         return np.asarray(share**3 if len(self.weight) else share)
 
-    def rank_kept(self, encoding: TableEncoding) -> Array:
-        """(kept rows, columns): the ranks and codes of the kept rows."""
-        blocks = iter(self.blocks)
-        # the entry of a text is not read
-        return encoding.rank_cells([next(blocks) if columns else self.blocks[0] for columns in encoding.blocks])
+    def list_blocks(self, encoding: TableEncoding) -> list[Cells]:
+        """The cells of the kept rows, with an empty text in each column of texts."""
+        blocks, no_texts = iter(self.blocks), TextCells([""] * len(self.weight))
+        return [next(blocks) if columns else no_texts for columns in encoding.blocks]
 
     def find_nearest(self, rows: EncodedRows, gaps: Array, kept_ranks: Array) -> Array:
         """(rows, nearest): the kept rows nearest to each row, by the cells that it has; ties in canonical order."""

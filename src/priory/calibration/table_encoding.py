@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import erfc, sqrt
 
 import numpy as np
 
@@ -138,9 +139,8 @@ class ColumnCodes:
     @cached_property
     def _ranks(self) -> Array:
         """(knots,): the rank of each knot among the rows."""
-        from statistics import NormalDist  # a slow import, which most predictions do not need
-
-        return RANK_STEPS * np.array([NormalDist().cdf(score) for score in self.scores.tolist()])
+        # the normal distribution function of the scores
+        return RANK_STEPS * np.array([erfc(-score / sqrt(2)) / 2 for score in self.scores.tolist()])
 
     def rank_column(self, cells: Cells, j: int) -> Array:
         """(rows,): the rank of each number of column ``j``, or the code of each label; missing is below all ranks."""
@@ -267,6 +267,13 @@ class TableEncoding:
         maps = (column.normal_scores for column in self.columns if column.is_number)
         scores = [to_scores(x) for to_scores, x in zip(maps, numbers.T, strict=True)]
         return np.stack(scores, axis=1) if scores else numbers
+
+    def sum_levels(self, shares: Array) -> Array:
+        """(columns, levels): the shares of codes (codes,), summed over the codes of each coarse level."""
+        own = zip(self.columns, np.split(shares, self.starts[1:-1]), strict=True)
+        return np.stack(
+            [np.bincount(np.append(column.levels, MISSING_LEVEL), share, N_LEVELS) for column, share in own]
+        )
 
     def standardise(self, numbers: Array) -> Array:
         """(rows, columns of numbers): numbers less their mean, in standard deviations, between bounds; 0 if missing."""

@@ -64,9 +64,9 @@ class Tempering:
         return np.einsum("ncb,nb->nc", terms.relative_to_best, self.part_weights(terms.lengths))
 
     def weigh_texts(self, terms: EvidenceTerms, text_parts: Array) -> Array:
-        """(rows, classes): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
+        """(rows, classes, texts): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
         weights = self.weights[1 + text_parts] * terms.lengths[:, 1:] ** -self.exponents[1 + text_parts]
-        return np.einsum("nct,nt->nc", terms.relative_to_best[:, :, 1:], weights)
+        return np.asarray(terms.relative_to_best[:, :, 1:] * weights[:, None])
 
     def part_weights(self, lengths: Array) -> Array:
         """(rows, parts): the weight of each part in each row, weight times length to the minus exponent."""
@@ -268,11 +268,13 @@ def fit_centre(given: FitRows) -> Centre:
         terms = given.make_terms(m, rows)
         tempering = fit_tempering(terms, given.group[rows], given.weight[rows], with_information=not folds)
         column_weights = tempering.weights[np.append(0, 1 + given.column_parts)]
-        evidence = CodeEvidence(column_weights, given.counts.log_prior(*folds), given.counts.log_ratios(*folds))
+        prior, ratios = given.counts.log_prior(*folds), given.counts.log_ratios(*folds)
+        evidence = CodeEvidence(column_weights, prior, ratios, given.counts.shares)
         tables.append(evidence.temper_codes(given.counts.encoding).T)
         temperings.append(tempering)
         no_texts = np.zeros((len(given.group), given.n_classes))
-        text_logits.append(tempering.weigh_texts(given.texts[m], given.text_parts) if given.texts else no_texts)
+        weighed = tempering.weigh_texts(given.texts[m], given.text_parts).sum(axis=2) if given.texts else no_texts
+        text_logits.append(weighed)
         codes = look_up_codes(tables[-1][:, 1:], given.rows.codes, given.counts.encoding.starts)
         logits.append(to_logits(tables[-1][:, 0] + codes + text_logits[-1]))
     return Centre(temperings, evidence, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))

@@ -118,7 +118,7 @@ def refine_texts(
     tokens = (chosen.features,) if chosen.is_refined else ()
     tempering, no_codes = _take_parts(chosen.centre.tempering, 2), TableEncoding.of(cells, order.weight)
     log_prior = model.estimated_log_prior()
-    evidence = CodeEvidence(tempering.weights[:1], log_prior, np.zeros((len(log_prior), 0)))
+    evidence = CodeEvidence(tempering.weights[:1], log_prior, np.zeros((len(log_prior), 0)), np.zeros(0))
     return Corrections(tempering, no_codes, evidence, (chosen.make_member(len(log_prior)),), pool, tokens)
 
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import combinations
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 
 from priory.calibration.code_counts import CodeEvidence
+from priory.calibration.logit_parts import LogitParts, split_codes
 from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
 from priory.calibration.solvers import compute_row_losses
 from priory.calibration.table_encoding import TableEncoding
@@ -32,6 +36,7 @@ TAIL_START, TAIL_FACTOR = 1.5, 1.7  # rows beyond the first further cut in a tai
 COLUMN_SHARE, MIN_TREE_COLUMNS, MAX_TREE_COLUMNS = 0.5, 8, 40  # columns that a tree may test
 TREES_AT_ONCE, PATIENCE = 5, 20  # trees between two judgements; without a better one, so many more are grown
 MAX_TREE_FOLDS = 5
+EMPTY_LEAF = 1e-9  # rows in a leaf without any, where leaves are averaged
 MAX_TREE_CODE = 254
 MAX_SUMS, MIN_TREES_ALLOWED = (
     1e9,
@@ -89,7 +94,46 @@ class TreeMember(Member):
         kernel.add_trees(encode_for_trees(rows, self.cuts, self.gaps), is_label, self.tests, self.leaves, logits)
         return log_normalise(self.start + rows.text_logits + to_classes(logits))
 
+    def split_logits(self, rows: EncodedRows) -> LogitParts:
+        parts, values = split_codes(rows, self._make_start(rows.encoding)), self._shapley_values
+        codes, is_label = encode_for_trees(rows, self.cuts, self.gaps), ~rows.encoding.is_number
+        for tests, table in zip(self.tests.tolist(), values, strict=True):
+            leaf = np.zeros(len(rows), dtype=np.int64)
+            for column, cut in tests:
+                leaf = 2 * leaf + (codes[column] == cut if is_label[column] else codes[column] > cut)
+            for k, (column, _) in enumerate(tests):
+                parts.columns[:, :, column] += to_classes(table[leaf, k])
+        return parts._replace(base=parts.base + to_classes(self._average_leaves(())[:, 0].sum(axis=0)))
+
+    @cached_property
+    def _shapley_values(self) -> Array:
+        """(trees, leaves, depth, logits): what each column adds to a leaf, averaged over the orders of the columns.
+
+        It is at the first test of the column, and zero at its others. The value of a set of columns is the mean of the
+        leaves that agree with their tests, weighted by the rows learned there.
+        """
+        depth = self.tests.shape[1]
+        masks = range(1 << depth)
+        means = np.stack([self._average_leaves([k for k in range(depth) if mask >> k & 1]) for mask in masks], axis=1)
+        first = [[column.index(j) for j in column] for column in self.tests[..., 0].tolist()]
+        weights = np.stack([weigh_sets_of_tests(tuple(places)) for places in first])  # (trees, depth, masks)
+        return np.einsum("tkm,tmvl->tvkl", weights, means)
+
+    def _average_leaves(self, known: Sequence[int]) -> Array:
+        """(trees, leaves, logits): the mean of the leaves with the same outcome of some tests, by their cover."""
+        depth = self.tests.shape[1]
+        others = tuple(1 + k for k in range(depth) if k not in known)
+        shape = (len(self.tests), *(2,) * depth, -1)  # the first test is the highest bit of a leaf's number
+        cover = (self.cover.astype(float) + EMPTY_LEAF).reshape(shape)
+        total = (cover * self.leaves.reshape(shape)).sum(axis=others, keepdims=True)
+        mean = total / cover.sum(axis=others, keepdims=True)
+        return np.broadcast_to(mean, (*cover.shape[:-1], mean.shape[-1])).reshape(self.leaves.shape)
+
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
+        return self._make_start(encoding)
+
+    def _make_start(self, encoding: TableEncoding) -> Array:
+        """(1 + codes, classes): the start as an intercept."""
         return np.concatenate([self.start[None], np.zeros((encoding.n_codes, len(self.start)))])
 
     def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[SingleRow, Array], None]:
@@ -118,6 +162,26 @@ class TreeMember(Member):
             out[-logits.shape[1] :] += logits[0]
 
         return add_logits
+
+
+@lru_cache
+def weigh_sets_of_tests(first: tuple[int, ...]) -> Array:
+    """(depth, 2^depth): the weights of sets of tests, of which bit k is test k, in the Shapley values of columns.
+
+    ``first`` is the first test of the same column. The values of a column are at its first test.
+    """
+    columns = sorted(set(first))
+    bits = {j: sum(1 << k for k, column in enumerate(first) if column == j) for j in columns}
+    weights = np.zeros((len(first), 1 << len(first)))
+    for j in columns:
+        others = [i for i in columns if i != j]
+        for size in range(len(columns)):
+            share = 1 / (len(columns) * comb(len(columns) - 1, size))
+            for before in combinations(others, size):
+                known = sum(bits[i] for i in before)
+                weights[j, known | bits[j]] += share
+                weights[j, known] -= share
+    return weights
 
 
 def find_cuts(values: Array, weight: Array) -> Array:

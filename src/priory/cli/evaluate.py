@@ -18,48 +18,36 @@ if TYPE_CHECKING:
 learned_option = options.OptionSection(
     "Judging",
     options.define_option(
-        "--learned",
-        is_flag=True,
-        help="MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds).",
+        "--learned", "MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds)."
     ),
 )
 judging_options = options.OptionSection(
     "Judging",
+    options.define_option("--folds K", "Learned rows: cross-validation in K folds.", click.IntRange(2)),
     options.define_option(
-        "--folds", type=click.IntRange(2), metavar="K", help="Learned rows: cross-validation in K folds."
+        "--groups COLUMN", "Learned rows: leave out together rows with the same value, as of a person."
     ),
-    options.define_option(
-        "--groups", metavar="COLUMN", help="Learned rows: leave out together rows with the same value, as of a person."
-    ),
-    options.define_option("--time", metavar="COLUMN", help="Learned rows: judge by models of earlier rows only."),
+    options.define_option("--time COLUMN", "Learned rows: judge by models of earlier rows only."),
 )
 comparison_options = options.OptionSection(
     "Judging",
+    options.define_option("--curve", "Learned rows: also score models of fewer rows (the learning curve)."),
+    options.define_option("--by COLUMN...", "Also score the groups of rows that a column makes."),
     options.define_option(
-        "--curve", is_flag=True, help="Learned rows: also score models of fewer rows (the learning curve)."
-    ),
-    options.define_option(
-        "--by", multiple=True, metavar="COLUMN", help="Also score the groups of rows that a column makes."
-    ),
-    options.define_option(
-        "--compare",
-        multiple=True,
-        type=options.FILE_PATH_TYPE,
-        metavar="MODEL",
-        help="Also score another model on the same rows, with an interval for the difference; may be repeated.",
+        "--compare MODEL...",
+        "Also score another model on the same rows, with an interval for the difference; may be repeated.",
+        options.FILE_PATH_TYPE,
     ),
     options.define_option(
         "--against",
-        type=click.Choice(["sklearn"]),
-        help="Learned rows: also score logistic regression and gradient boosting, fitted to the same folds.",
+        "Learned rows: also score logistic regression and gradient boosting, fitted to the same folds.",
+        click.Choice(["sklearn"]),
     ),
 )
 table_options = options.OptionSection(
     "Decisions",
-    options.define_option(
-        "--lift", is_flag=True, help="Lift and gain: what is among the most probable rows of a class."
-    ),
-    options.define_option("--thresholds", is_flag=True, help="Precision, recall and cost by threshold, for one class."),
+    options.define_option("--lift", "Lift and gain: what is among the most probable rows of a class."),
+    options.define_option("--thresholds", "Precision, recall and cost by threshold, for one class."),
 )
 
 
@@ -166,20 +154,13 @@ def _print_block(title: str, text: str) -> None:
     epilog="Example: priory audit train.csv --test test.csv --target label",
 )
 @options.files_argument
-@click.option(
-    "--test",
-    "tests",
-    multiple=True,
-    type=options.FILE_PATH_TYPE,
-    metavar="FILE",
-    help="The rows that a model will be tested on; may be repeated.",
+@options.add_option(
+    "--test FILE...", "The rows that a model will be tested on; may be repeated.", options.FILE_PATH_TYPE, field="tests"
 )
-@click.option(
-    "--groups",
-    metavar="COLUMN",
-    help="Rows with the same value, such as a person, must not be on both sides of a split.",
+@options.add_option(
+    "--groups COLUMN", "Rows with the same value, such as a person, must not be on both sides of a split."
 )
-@click.option("--time", metavar="COLUMN", help="Test rows must be later than training rows in this column.")
+@options.add_option("--time COLUMN", "Test rows must be later than training rows in this column.")
 @options.json_option
 @options.column_options
 @options.reading_options
@@ -206,23 +187,17 @@ def audit_command(
     epilog="Example: priory drift january.csv --new february.csv --target label",
 )
 @options.files_argument
-@click.option(
-    "--new",
-    "new",
-    multiple=True,
-    required=True,
-    type=options.FILE_PATH_TYPE,
-    metavar="FILE",
-    help="The newer rows; may be repeated.",
+@options.add_option(
+    "--new FILE...", "The newer rows; may be repeated.", options.FILE_PATH_TYPE, field="new", required=True
 )
-@click.option(
+@options.add_option(
     "--false-alarms",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    "The probability of an alarm if nothing has changed.",
+    click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.01,
     show_default=True,
-    help="The probability of an alarm if nothing has changed.",
 )
-@click.option("--stream", is_flag=True, help="The newer rows are in the order of time: find the row of the change.")
+@options.add_option("--stream", "The newer rows are in the order of time: find the row of the change.")
 @options.json_option
 @options.column_options
 @options.reading_options
@@ -245,18 +220,14 @@ def drift_command(
 )
 @options.model_argument
 @options.files_argument
-@click.option(
-    "--learned",
-    is_flag=True,
-    help="MODEL has learned these rows: predict each by a model that has not (leave-one-out).",
-)
-@click.option(
+@options.add_option("--learned", "MODEL has learned these rows: predict each by a model that has not (leave-one-out).")
+@options.add_option(
     "--against",
-    type=click.Choice(["sklearn"]),
-    help="Compare with logistic regression and gradient boosting, fitted to the same folds; implies --learned.",
+    "Compare with logistic regression and gradient boosting, fitted to the same folds; implies --learned.",
+    click.Choice(["sklearn"]),
 )
-@click.option("--no-audit", is_flag=True, help="Do not look for leakage in the rows.")
-@click.option("-o", "--out", required=True, type=options.FILE_PATH_TYPE, metavar="HTML", help="The page to write.")
+@options.add_option("--no-audit", "Do not look for leakage in the rows.")
+@options.add_option("-o,--out HTML", "The page to write.", options.FILE_PATH_TYPE, required=True)
 @options.force_option
 @options.json_option
 @options.column_options

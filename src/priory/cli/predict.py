@@ -18,22 +18,15 @@ from priory.model.ledger_output import EVIDENCE_UNITS
 )
 @options.model_argument
 @options.files_argument
-@click.option(
-    "-o",
-    "--out",
-    type=options.FILE_PATH_TYPE,
-    metavar="FILE",
-    help="The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
+@options.add_option(
+    "-o,--out FILE",
+    "The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
+    options.FILE_PATH_TYPE,
 )
-@click.option("--raw", is_flag=True, help="Do not escape cells of a CSV that a spreadsheet would take for formulas.")
-@click.option("--proba", is_flag=True, help="Add the probability of every class, as probability_CLASS.")
-@click.option(
-    "--top",
-    cls=options.SectionedOption,
-    type=click.IntRange(1),
-    default=1,
-    metavar="K",
-    help="Give the K most probable classes: label_2, probability_2 and so on.",
+@options.add_option("--raw", "Do not escape cells of a CSV that a spreadsheet would take for formulas.")
+@options.add_option("--proba", "Add the probability of every class, as probability_CLASS.")
+@options.add_option(
+    "--top K", "Give the K most probable classes: label_2, probability_2 and so on.", click.IntRange(1), default=1
 )
 @options.force_option
 @options.json_option
@@ -79,30 +72,22 @@ def predict_command(
 )
 @options.model_argument
 @click.argument("values", nargs=-1, metavar="[TEXT...|COLUMN=VALUE...]")
-@click.option("--from", "path", type=options.FILE_PATH_TYPE, metavar="FILE", help="Explain rows of this file.")
-@click.option(
-    "--row",
-    "numbers",
-    cls=options.SectionedOption,
-    multiple=True,
-    type=click.IntRange(1),
-    metavar="N",
-    help="Which row of the file, counted from 1; may be repeated. By default the first.",
+@options.add_option("--from FILE", "Explain rows of this file.", options.FILE_PATH_TYPE, field="path")
+@options.add_option(
+    "--row N...",
+    "Which row of the file, counted from 1; may be repeated. By default the first.",
+    click.IntRange(1),
+    field="numbers",
 )
-@click.option(
-    "--unit",
-    type=click.Choice(EVIDENCE_UNITS),
+@options.add_option(
+    "--unit UNIT",
+    f"What evidence is shown in: {', '.join(EVIDENCE_UNITS)}. By default decibans.",
+    click.Choice(EVIDENCE_UNITS),
     default="decibans",
-    metavar="UNIT",
-    help=f"What evidence is shown in: {', '.join(EVIDENCE_UNITS)}. By default decibans.",
 )
-@click.option(
-    "--what-if", is_flag=True, help="Which single cells of the row, changed to what, would change the answer."
-)
-@click.option(
-    "--overall", is_flag=True, help="What matters over all labelled rows of the file: each column left out in turn."
-)
-@click.option("--class", "label", metavar="CLASS", help="With --overall: for the rows of this class.")
+@options.add_option("--what-if", "Which single cells of the row, changed to what, would change the answer.")
+@options.add_option("--overall", "What matters over all labelled rows of the file: each column left out in turn.")
+@options.add_option("--class CLASS", "With --overall: for the rows of this class.", field="label")
 @options.json_option
 @options.reading_options
 def explain_command(
@@ -127,7 +112,10 @@ def explain_command(
     prior             how common the two classes are among the learned rows
     prior (tempered)  the same times a weight: training found how much the prior
                       should count, so that the probabilities are right
-    (together)        what columns or words add in combination
+    average row       of a table: the mean answer to learned rows, from which each
+                      column moves the answer
+    age x income      what two columns do together, beyond what each does alone
+    missing cells     what the gaps of the row leave open
     limit of 50 rows  what is taken back: 50 rows make nobody surer than 51 to 1
     (absent tokens)   the words that the text does not contain
 

@@ -25,14 +25,10 @@ MAX_UNREADABLE_SHOWN = 5
     epilog="Example: priory train mail.csv --target label --report mail.html",
 )
 @options.files_argument
-@click.option(
-    "-o",
-    "--out",
-    type=options.FILE_PATH_TYPE,
-    metavar="MODEL",
-    help="The model file. By default named after the data, with .priory.",
+@options.add_option(
+    "-o,--out MODEL", "The model file. By default named after the data, with .priory.", options.FILE_PATH_TYPE
 )
-@click.option("--report", type=options.FILE_PATH_TYPE, metavar="HTML", help="Also write an HTML report.")
+@options.add_option("--report HTML", "Also write an HTML report.", options.FILE_PATH_TYPE)
 @options.training_options
 @options.force_option
 @options.json_option
@@ -41,6 +37,7 @@ MAX_UNREADABLE_SHOWN = 5
 @options.learning_options
 @options.reading_options
 @engine_options
+@options.receipt_options
 def train_command(
     paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
 ) -> None:
@@ -60,7 +57,7 @@ def train_command(
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
     """
-    training = options.pop_training_options(given)
+    training, files = options.pop_training_options(given), options.pop_receipt_files(given, force)
     engine, located = pop_engine_options(given, paths)
     try:
         model_path = options.check_output_path(out or _make_model_path(paths[0]), paths, force)
@@ -74,6 +71,8 @@ def train_command(
     with options.open_task(located, given) as task, engine as count:
         result = workflows.train(task, options=training, count=count)
         with task.callbacks.activity("writing the model"):
+            if files is not None:
+                files.issue_state(model_path, result.model)
             priory.save(result.model, model_path)
         if report_path and isinstance(result, workflows.TrainingResult):
             with task.callbacks.activity("writing the report"):

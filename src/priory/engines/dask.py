@@ -9,15 +9,13 @@ Dask and pandas are imported inside functions: a caller with a Dask data frame h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from priory.engines import partitions, row_copies
+from priory.engines import partitions
 from priory.engines.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
-from priory.engines.row_copies import AuditedColumns, CopyCounts, GroupCounts
 from priory.errors import DataError
 from priory.evaluation.scores import Scores
-from priory.leakage.findings import Findings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,67 +131,6 @@ def append_pandas_answers(rows: pd.DataFrame, answers: Answers) -> pd.DataFrame:
     import pandas as pd
 
     return rows.assign(**{name: pd.Series(column, rows.index) for name, column in answers.compute(rows).items()})
-
-
-def audit(train: Any, test: Any = None, target: str | None = None, groups: str | None = None) -> Findings:
-    """Find exact copies of rows, copies with other labels, and groups on both sides of a split, in any partitions.
-
-    `priory.audit` finds more, in tables that fit into memory: audit a sample too.
-
-    Parameters
-    ----------
-    train, test : dask.dataframe.DataFrame
-        With ``train`` alone the audit looks for what would leak once the table is split.
-    target, groups : str, optional
-        The column to predict, and the column that says which rows belong together.
-    """
-    import dask.dataframe as dd
-
-    columns = row_copies.choose_audited_columns(list(map(str, train.columns)), target, groups)
-    sides = [_hash_frame(train, columns, True)]
-    if test is not None:
-        sides.append(_hash_frame(test, columns.without_absent(list(map(str, test.columns))), False))
-    rows = dd.concat(sides)
-    # one line for each distinct row and label, with its count on both sides
-    pairs = rows.groupby(["row", "label"])[["train", "test"]].sum(split_out=rows.npartitions).reset_index()
-    pairs = pairs.assign(largest=pairs["train"], labels=(pairs["train"] > 0).astype("int64"))
-    summed = {"train": "sum", "test": "sum", "labels": "sum", "largest": "max"}
-    # one line for each distinct row: counts, number of labels, count of the commonest label
-    kinds = pairs.groupby("row").agg(summed, split_out=rows.npartitions)
-    copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
-    if groups is None or test is None:
-        return row_copies.make_findings(copies, None, columns)
-    # a hash of 0 marks a missing group
-    members = rows[rows["group"] != 0].groupby("group")[["train", "test"]].sum(split_out=rows.npartitions)
-    return row_copies.make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
-
-
-def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
-    meta = make_hash_frame(frame._meta, columns, is_train)
-    return frame.map_partitions(make_hash_frame, columns, is_train, meta=meta)
-
-
-def make_hash_frame(rows: pd.DataFrame, columns: AuditedColumns, is_train: bool) -> pd.DataFrame:
-    """Hash the rows of a partition."""
-    import pandas as pd
-
-    return pd.DataFrame(columns.hash_rows(rows, is_train))
-
-
-def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> list[int]:
-    """Sum the totals of all partitions, in the order of the fields of ``totals``."""
-    import pandas as pd
-
-    meta = pd.DataFrame({field.name: pd.Series(dtype="int64") for field in fields(totals)})
-    summed = counted.map_partitions(sum_partition, totals, meta=meta).compute().sum()
-    return [int(summed[field.name]) for field in fields(totals)]
-
-
-def sum_partition(counted: pd.DataFrame, totals: type[CopyCounts] | type[GroupCounts]) -> pd.DataFrame:
-    """Sum the distinct rows or groups of a partition into a table of one row."""
-    import pandas as pd
-
-    return pd.DataFrame([asdict(totals.of({name: counted[name].to_numpy() for name in counted.columns}))])
 
 
 def _read_rows(frame: Any, target: str | None) -> tuple[DaskRows, str]:

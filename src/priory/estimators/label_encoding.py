@@ -111,8 +111,8 @@ def check_labels(y: ArrayLike | None) -> Array:
 
 def _make_multi_label_error(place: str) -> KindError:
     return KindError(
-        f"{place}: several labels for a row (multi-label) are not one class; learn each label by itself, with "
-        "OneVsRestClassifier of sklearn.multiclass on the columns of MultiLabelBinarizer."
+        f"{place}: several labels for a row (multi-label) are not one class; use MultiLabelClassifier, which has "
+        "a probability for each label."
     )
 
 

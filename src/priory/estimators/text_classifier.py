@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 import scipy
 
-from priory.calibration.corrections import EvidenceSplit
+from priory.calibration.answer_lines import TextAnswers, finish_text_lines, split_text_answers
+from priory.calibration.corrections import CalibratedModel
 from priory.core.display_table import DisplayTable
 from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import register_estimator
@@ -20,7 +21,7 @@ from priory.learning.text_rows import TextRows
 from priory.model import ledger
 from priory.model.document_model import DocumentModel
 from priory.model.model_statistics import ClassPrior, ClassWeight
-from priory.text.documents import Document
+from priory.text.documents import Document, Reader
 from priory.text.sparse_counts import SparseCounts
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import Analyzer
@@ -60,6 +61,10 @@ class TextClassifier(CorrectedClassifier):
         A language of the Snowball stemmer, such as "english". Needs PyStemmer.
     extra_tokens : str
         Characters that are tokens of their own, such as "!?".
+    reader : "text", "mail" or "mail_body"
+        Documents are texts; or messages, whose words count with a prefix that says where they stood: headers
+        (``received:``), links (``url:``), tags (``html:``), attachments (``part:``, ``file:``), text that is not shown
+        (``hidden:``). "mail_body" leaves out all headers but the subject.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
     vocabulary : iterable of str, optional
@@ -172,6 +177,7 @@ class TextClassifier(CorrectedClassifier):
         min_token_length: int = 2,
         stem: str | None = None,
         extra_tokens: str = "",
+        reader: Reader = "text",
         stop_words: str | Iterable[str] | None = None,
         vocabulary: Iterable[str] | None = None,
         unknown: bool = False,
@@ -198,6 +204,7 @@ class TextClassifier(CorrectedClassifier):
         self.min_token_length = min_token_length
         self.stem = stem
         self.extra_tokens = extra_tokens
+        self.reader = reader
         self.stop_words = stop_words
         self.vocabulary = vocabulary
         self.unknown = unknown
@@ -375,12 +382,15 @@ class TextClassifier(CorrectedClassifier):
         ledger.check_unit(unit)
         self._token_counts()
         rows, texts = learned.rows.read([X] if isinstance(X, (str, bytes)) else X, "answer")
-        split = learned.calibrated().split_evidence(rows.read_cells(texts))
-        prior = ledger.LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
-        named, naive = learned.correction_names, learned.model()
+        model = learned.calibrated()
+        found = split_text_answers(model, rows.read_cells(texts))
         return ledger.Ledgers(
             [
-                replace(explain_document(naive, document, split, row, prior), unit=unit, corrections=named)
+                replace(
+                    explain_document(model, learned.model(), document, found, row),
+                    unit=unit,
+                    corrections=learned.correction_names,
+                )
                 for row, document in enumerate(texts.documents)
             ]
         )
@@ -402,9 +412,9 @@ class TextClassifier(CorrectedClassifier):
 
 
 def explain_document(
-    naive: DocumentModel, document: Document, split: EvidenceSplit, row: int, prior: ledger.LedgerLine
+    calibrated: CalibratedModel, naive: DocumentModel, document: Document, found: TextAnswers, row: int
 ) -> ledger.Ledger:
-    """Make the ledger of a document, given its row in the split evidence."""
+    """Make the ledger of a document, given its row in the answers."""
     model, records = naive.text, naive.records
     words = check_words_kept(model.select_counts(records))
     # table (tokens, classes): log-likelihood of each token; constant (classes,): of a text without any
@@ -417,11 +427,17 @@ def explain_document(
         lines, constant = ledger.move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
     if constant.any():
         lines.append(ledger.LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
-    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant)).T  # by class
-    evidence, names = split.finish_lines(split.weights[row, 1] * evidence[None], slice(row, row + 1))
-    lines += [ledger.LedgerLine(name, "", ()) for name in names]
-    # evidence is (1, classes, lines)
-    weighed = zip(lines, evidence[0].T.tolist(), strict=True)
+    weight = float(found.weights[row])
+    lines = [replace(line, log_likelihood=tuple(weight * x for x in line.log_likelihood)) for line in lines]
+    if found.features is not None:
+        lines = ledger.add_feature_lines(
+            lines, document, model.vocabulary.tokenizer, found.features, found.feature_weights
+        )
+    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant))
+    split = finish_text_lines(calibrated, found, row, evidence)
+    lines += [ledger.LedgerLine(name, "", ()) for name in split.sources if isinstance(name, str)]
+    weighed = zip(lines, split.lines[0].T.tolist(), strict=True)
     lines = [replace(line, log_likelihood=tuple(by_class)) for line, by_class in weighed]
     text = document if isinstance(document, str) else document.decode()
+    prior = ledger.LedgerLine(split.name, "", tuple(split.first[0].tolist()))
     return ledger.Ledger(tuple(naive.classes.tolist()), prior, tuple(lines), text)

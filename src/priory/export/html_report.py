@@ -152,6 +152,7 @@ def report(
         **report_sections.describe_mistakes(model, X, scored.scores, learned, mark_safe),
         "columns": report_sections.describe_columns(model, X, *_encode_groups(labels, scored.scores), mark_safe),
         "tables": mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
+        "privacy": report_sections.describe_membership(model) if learned else None,
         "findings": None if findings is None else mark_safe(findings.to_html()),
     }
     return Report(render_page(page))

@@ -15,6 +15,7 @@ from priory.core.logspace import log
 from priory.core.typing import Array, Classifier, Label
 from priory.errors import PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
+from priory.estimators.learned_classifier import CorrectedClassifier
 from priory.evaluation.curves import calibration_error, compute_reliability_bins
 from priory.evaluation.regression_scores import format_quantity
 from priory.evaluation.scores import Scores
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 MAX_REPORT_MISTAKES = 8
+MIN_AUDITED_ROWS = 20
 MAX_LINES_OF_A_MISTAKE = 8  # besides the prior
 MAX_REPORT_TEXT_LENGTH = 5000  # characters shown
 
@@ -50,6 +52,19 @@ def describe_mistakes(
         "mistakes": [_describe_mistake(model, X, scores, int(row), learned, mark_safe) for row in worst],
         "mistakes_how": how,
     }
+
+
+def describe_membership(model: object) -> str | None:
+    """Say how well the answers tell which rows were learned; None for a model that keeps no rows."""
+    sample = getattr(getattr(model, "statistics_", None), "sample", None)
+    if not isinstance(model, CorrectedClassifier) or sample is None or len(sample) < MIN_AUDITED_ROWS:
+        return None
+    audit = model.audit_membership()
+    return (
+        f"Whoever asks for the probability of a row's class can guess whether the row was learned: the area under the "
+        f"ROC curve of this attack is {audit.area:.3f} (0.5 is chance), and at one false alarm in a thousand it "
+        f"recognises {audit.caught:.2%} of the rows. Whoever has the model file can read the {audit.rows:,} rows in it."
+    )
 
 
 def _describe_mistake(

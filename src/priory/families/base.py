@@ -86,6 +86,10 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
         """Virtual examples of each value of a column; None if the prior is not symmetric, or has no values to count."""
         return None
 
+    def describe_counting(self) -> dict[str, int]:
+        """The declared numbers that decide how a cell is counted, for exported records."""
+        return {}
+
     @abstractmethod
     def observe(self, x: CellsT, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> BlockT:
         """The statistics of the rows; ``group`` (rows,) is the class number of each row, 0 .. groups - 1."""

@@ -82,6 +82,9 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     def with_alpha(cls, alpha: float) -> Self:
         return cls(alpha=alpha)
 
+    def describe_counting(self) -> dict[str, int]:
+        return {"bits": self.bits}
+
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> tuple[ValueCounts, ...]:

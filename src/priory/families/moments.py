@@ -154,8 +154,18 @@ class Scatter(Statistics):
     second: ExactSums  # (classes, pairs), in the order of `list_pairs`
 
     @classmethod
-    def from_products(cls, products: ExactSums, columns: int) -> Scatter:
-        """Build from the sums of products (…, pairs) of rows with a leading column of ones."""
+    def of(cls, rows: Array, group: Array, groups: int, weight: Array | None = None) -> Scatter:
+        """Sum rows (rows, columns) without missing cells; ``group`` (rows,) is the class number of each row."""
+        columns = rows.shape[1]
+
+        def take_rows(part: slice | Array) -> Array:
+            # A column of ones first: its products with the others are the weights and the sums of the columns.
+            taken = rows[part]
+            z = np.ones((len(taken), 1 + columns))
+            z[:, 1:] = taken
+            return z
+
+        products = exact_products.sum_products_by_class(take_rows, group, groups, 1 + columns, weight)
         shape, limbs, base = products.shape[:-1], products.limbs, products.base
         # pairs (0, 0), then (0, j): products with the column of ones, then pairs of columns; limbs are the last axis
         parts = (limbs[..., 0, :], limbs[..., 1 : 1 + columns, :], limbs[..., 1 + columns :, :])

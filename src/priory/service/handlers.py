@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 import priory
-from priory.core.typing import Array, ReturnT
+from priory.core.typing import Array
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.evaluation.decisions import ABSTAIN, decide
 from priory.evaluation.scores import Scores
@@ -31,7 +30,6 @@ from priory.workflows.model_files import load_classifier
 
 MAX_EVENTS_PER_PAGE = 1000
 MAX_LEDGER_CELLS = 2_000_000  # words x classes of one request, at about 80 bytes each
-SAFE_PAGE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"}
 
 _encoder = msgspec.json.Encoder()
 
@@ -51,10 +49,12 @@ async def get_readiness(call: messages.Call) -> messages.StatusAnswer:
 
 
 async def get_metrics(call: messages.Call) -> Response:
+    """Return the figures of the service for Prometheus."""
     return Response(call.service.metrics.format(), media_type="text/plain; version=0.0.4")
 
 
 async def get_openapi(call: messages.Call) -> Response:
+    """Return this description."""
     return Response(call.service.openapi, media_type="application/json")
 
 
@@ -62,23 +62,24 @@ async def get_openapi(call: messages.Call) -> Response:
 
 
 async def list_models(call: messages.Call) -> messages.ModelList:
+    """List the models."""
     return messages.ModelList([describe_model(model) for _, model in sorted(call.service.store.models.items())])
 
 
 async def get_model(call: messages.Call) -> messages.ModelInfo:
+    """Describe a model: its rows, classes, columns and version."""
     return describe_model(call.model)
 
 
 async def delete_model(call: messages.Call) -> changes.ChangeAnswer:
     """Delete a model and erase all its rows."""
-    request = changes.DeleteRequest(call.name, call.identity.name, call.key, await call.hash_request())
-    return await call.service.change(request)
+    return await call.change(changes.DeleteRequest)
 
 
 async def download_model(call: messages.Call) -> Response:
     """Return the model as a file for ``priory.load`` and the command line."""
     model = call.model
-    body = await _run_in_thread(call, call.service.pack_model, model)
+    body = await call.run(call.service.pack_model, model)
     # names of models consist of letters, digits, - and _, so no quoting is needed
     headers = {"Content-Disposition": f'attachment; filename="{model.entry.name}.priory"', "ETag": f'"{model.version}"'}
     return Response(body, media_type="application/octet-stream", headers=headers)
@@ -159,7 +160,7 @@ async def handle_explain(call: messages.Call) -> messages.ExplainAnswer:
         ledgers = model.estimator.explain(convert_to_input(rows, model.estimator))
         return [convert_ledger_to_dict(ledger) for ledger in ledgers]  # type: ignore[misc]
 
-    return messages.ExplainAnswer(call.name, model.version, await _run_in_thread(call, explain_rows))
+    return messages.ExplainAnswer(call.name, model.version, await call.run(explain_rows))
 
 
 async def handle_evaluate(call: messages.Call) -> messages.EvaluateAnswer:
@@ -168,7 +169,7 @@ async def handle_evaluate(call: messages.Call) -> messages.EvaluateAnswer:
     model.check_fitted()
     estimator = model.estimator
     if isinstance(message.labels, UnsetType):
-        scores = await _run_in_thread(call, estimator.evaluate)
+        scores = await call.run(estimator.evaluate)
         return messages.EvaluateAnswer(call.name, model.version, int(model.n_rows), scores.to_dict())
     rows, labels = call.read_rows(message, message.labels), list(message.labels)
     model.check_row_count(len(rows))
@@ -182,41 +183,8 @@ async def handle_evaluate(call: messages.Call) -> messages.EvaluateAnswer:
             raise DataError(f"the model has no class {sorted(map(str, unknown))[0]!r}")
         return Scores.of(labels, estimator.predict_log_proba(table), estimator.classes_, logs=True)
 
-    scores = await _run_in_thread(call, judge)
+    scores = await call.run(judge)
     return messages.EvaluateAnswer(call.name, model.version, len(rows), scores.to_dict())
-
-
-async def handle_audit(call: messages.Call) -> messages.AuditAnswer:
-    """Search rows for leakage."""
-    message, model = await call.read_rows_message(messages.AuditMessage), call.model
-    rows = call.read_rows(message, message.labels)
-    test = None if isinstance(message.test, UnsetType) else call.read_rows(message.test)
-
-    def look() -> list[dict[str, object]]:
-        train = convert_to_input(rows, model.estimator)
-        other = None if test is None else convert_to_input(test, model.estimator)
-        labels = None if rows.labels is None else list(rows.labels)
-        return json.loads(priory.audit(train, other, labels, message.groups, message.time).to_json())
-
-    found = await _run_in_thread(call, look)
-    return messages.AuditAnswer(found if isinstance(found, list) else [found])
-
-
-async def handle_report(call: messages.Call) -> Response:
-    """Return an HTML report of the model on labelled rows that it has not learned."""
-    message, model = await call.read_rows_message(messages.LabelledMessage), call.model
-    rows = call.read_rows(message, message.labels)
-    model.check_row_count(len(rows))
-
-    def write() -> str:
-        from priory.export import html_report
-
-        table, labels = convert_to_input(rows, model.estimator), list(rows.labels or ())
-        subject = html_report.ReportSubject(f"{len(rows)} rows", "label", model.entry.name)
-        return str(html_report.report(model.estimator, table, labels, learned=False, subject=subject).html)
-
-    page = await _run_in_thread(call, write)
-    return Response(page, media_type="text/html; charset=utf-8", headers=SAFE_PAGE_HEADERS)
 
 
 async def get_history(call: messages.Call) -> messages.HistoryAnswer:
@@ -235,10 +203,22 @@ async def get_history(call: messages.Call) -> messages.HistoryAnswer:
             events = store.reader.read_events(model.entry.number, before, limit, True, with_rows=with_content)
         return [_describe_event(event) for event in events]
 
-    events = await _run_in_thread(call, read)
+    events = await call.run(read)
     # a full page: there may be older events
     last = events[-1].id if len(events) == limit and limit else None
     return messages.HistoryAnswer(call.name, model.version, events, last)
+
+
+async def get_receipts(call: messages.Call) -> messages.ReceiptsAnswer:
+    """Return the receipts of a model; they do not show the rows."""
+    model, store = call.model, call.service.store
+    after = call.read_query_number("after", -1, 2**53)
+
+    def read() -> list[bytes]:
+        with store.reader_lock:
+            return store.reader.read_receipts(model.entry.number, after, MAX_EVENTS_PER_PAGE)
+
+    return messages.ReceiptsAnswer(call.name, [msgspec.json.decode(body) for body in await call.run(read)])
 
 
 def _describe_event(event: Event) -> messages.EventInfo:
@@ -271,33 +251,26 @@ async def handle_learn(call: messages.Call) -> changes.ChangeAnswer:
     # a mistyped label on the command line of a mail filter must not create a class
     if call.content_type == messages.MAIL_TYPE and "new_class" not in call.request.query_params:
         check_label(str(message.labels[0]), describe_model(call.model).classes)
-    request = changes.LearnRequest(call.name, call.identity.name, call.key, await call.hash_request(), rows=rows)
-    return await call.service.change(request)
+    return await call.change(changes.LearnRequest, rows=rows)
 
 
 async def handle_forget(call: messages.Call) -> changes.ChangeAnswer:
     """Forget rows as if they had never been learned, and erase their content."""
     message = await call.read_rows_message(messages.ForgetMessage)
-    base = call.name, call.identity.name, call.key, await call.hash_request()
     if not isinstance(message.id, UnsetType):
         if not (message.texts is message.rows is message.labels is UNSET):
             raise DataError("give an id, or rows with their labels, not both")
-        return await call.service.change(changes.ForgetRequest(*base, target=message.id))
+        return await call.change(changes.ForgetRequest, target=message.id)
     if isinstance(message.labels, UnsetType):
         raise DataError("give the labels of the rows, or the id that learn answered")
-    return await call.service.change(changes.ForgetRequest(*base, rows=call.read_rows(message, message.labels)))
+    return await call.change(changes.ForgetRequest, rows=call.read_rows(message, message.labels))
 
 
 async def handle_undo(call: messages.Call) -> changes.ChangeAnswer:
     """Undo an earlier learn or undo event."""
     message = await call.read_message(messages.UndoMessage)
     target = None if isinstance(message.id, UnsetType) else message.id
-    request = changes.UndoRequest(call.name, call.identity.name, call.key, await call.hash_request(), target=target)
-    return await call.service.change(request)
-
-
-async def _run_in_thread(call: messages.Call, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
-    return await call.service.run_slowly(function, *arguments)
+    return await call.change(changes.UndoRequest, target=target)
 
 
 MODEL_FILE_TYPE = "application/octet-stream"
@@ -327,7 +300,7 @@ async def create_model_handler(call: messages.Call) -> Response:
         request = changes.CreateRequest(call.name, call.identity.name, kind=message.kind, parameters=parameters)
     elif content_type == MODEL_FILE_TYPE or content_type in SUFFIX_BY_TYPE:
         _check_is_free(known)
-        base = await call.service.run_slowly(_read_upload, call, body, content_type)
+        base = await call.run(_read_upload, call, body, content_type)
         request = changes.CreateRequest(
             call.name, call.identity.name, kind=base.entry.kind, parameters=base.entry.parameters, base=base
         )

@@ -32,8 +32,8 @@ class Verdict(NamedTuple):
     def format(self) -> str:
         """Format the value of the header as one line of ASCII; other characters become encoded words (RFC 2047).
 
-        >>> Verdict("spam", 0.99312, (("cash", 8.7), ("(together)", 3.1), ("zürich", -1.2))).format()
-        'spam; probability=0.9931; evidence="cash +8.7, (together) +3.1, =?utf-8?b?esO8cmljaA==?= -1.2"'
+        >>> Verdict("spam", 0.99312, (("cash", 8.7), ("win cash", 3.1), ("zürich", -1.2))).format()
+        'spam; probability=0.9931; evidence="cash +8.7, win cash +3.1, =?utf-8?b?esO8cmljaA==?= -1.2"'
         """
         words = ", ".join(f"{_encode_word(word)} {weight:+.1f}" for word, weight in self.evidence)
         label = "unsure" if self.label is None else _encode_word(self.label)

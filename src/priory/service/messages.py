@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from priory.core.typing import ReturnT
 from priory.errors import (
     DataError,
     MissingDependencyError,
@@ -32,9 +33,10 @@ from priory.service.labelled_rows import Row, RowBatch, RowLabel
 from priory.service.model_store import ServedModel
 from priory.service.tokens import Identity
 from priory.sources.json_lines import check_unique_keys
-from priory.sources.mail import read_mail
+from priory.text.mail import read_mail
 
 if TYPE_CHECKING:
+    from priory.service.changes import ChangeAnswer, ChangeRequest
     from priory.service.server import Service
 
 
@@ -143,15 +145,6 @@ class EvaluateMessage(RowsMessage):
     learned: bool = False  # whether the model has learned these rows
 
 
-class AuditMessage(RowsMessage):
-    """Rows to search for leakage, optionally with labels and test rows."""
-
-    labels: Labels | UnsetType = UNSET
-    test: RowsMessage | UnsetType = UNSET
-    groups: str | None = None  # the name of a column
-    time: str | None = None  # the name of a column
-
-
 class CreateMessage(Struct, forbid_unknown_fields=True):
     """A new model: its kind, and the parameters of ``TextClassifier`` or ``NaiveBayes``."""
 
@@ -205,10 +198,6 @@ class EvaluateAnswer(Struct):
     scores: dict[str, Any]
 
 
-class AuditAnswer(Struct):
-    findings: list[dict[str, Any]]
-
-
 class EventInfo(Struct, omit_defaults=True):
     """One change: who requested it, when, and its state. Content is included only for the scope learn."""
 
@@ -231,6 +220,13 @@ class HistoryAnswer(Struct):
     version: int
     events: list[EventInfo]
     before: int | None
+
+
+class ReceiptsAnswer(Struct):
+    """Receipts of forgotten rows, oldest first; pass the last counter as ``after`` to get the next page."""
+
+    model: str
+    receipts: list[dict[str, Any]]
 
 
 class StatusAnswer(Struct):
@@ -301,6 +297,15 @@ class Call:
         heading = f"{self.request.method} {self.request.scope['path']}?{query}\n{self.content_type}\n"
         return hashlib.blake2b(heading.encode() + body, digest_size=32).digest()
 
+    async def run(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
+        """Run a slow function in a thread."""
+        return await self.service.run_slowly(function, *arguments)
+
+    async def change(self, kind: type[ChangeRequest], **what: Any) -> ChangeAnswer:
+        """Change the model in the name of the sender; the answer comes once the change is on disk."""
+        request = kind(self.name, self.identity.name, self.key, await self.hash_request(), **what)
+        return await self.service.change(request)
+
     def read_query_number(self, name: str, default: int, largest: int) -> int:
         """Return a whole number from 0 to ``largest`` from the query string."""
         given = self.request.query_params.get(name)
@@ -333,7 +338,7 @@ class Call:
         return await self.read_message(message_type)
 
     def _decode_mail(self, body: bytes, message_type: type[MessageT]) -> MessageT:
-        fields: dict[str, object] = {"texts": [read_mail(body).text]}
+        fields: dict[str, object] = {"texts": [read_mail(body, self.model.reader).text]}
         if "label" in self.request.query_params:
             fields["labels"] = [self.request.query_params["label"]]
         return convert_fields(fields, message_type)

@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 import uvicorn
@@ -41,7 +42,7 @@ from priory.service.limits import (
     urlsplit_host,
 )
 from priory.service.messages import MESSAGE_TYPE, Call
-from priory.service.metrics import Metrics
+from priory.service.metrics import Metrics, watch_process
 from priory.service.model_store import ModelStore, ServedModel
 from priory.service.predictions import PredictionBatcher
 from priory.service.routes import ROUTES, ApiRoute, describe_api
@@ -63,6 +64,8 @@ class ServiceSettings:
     limits: Limits = field(default_factory=Limits)
     allowed_hosts: tuple[str, ...] = ()  # besides the local names
     public_url: str | None = None  # the URL of a reverse proxy in front of the service
+    access_log: TextIO | None = None  # a line of JSON for each request
+    sign_key: Path | None = None  # a private Ed25519 key, with which receipts of forgotten rows are signed
 
     @property
     def is_encrypted(self) -> bool:
@@ -80,7 +83,7 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.store = ModelStore(settings.folder)
+        self.store = ModelStore(settings.folder, settings.sign_key)
         self.standby = StandbyWorker(self.store)
         self.writer = Writer(self.store, self.metrics, self.standby.notify)
         self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")  # slow calls must not delay them
@@ -89,6 +92,7 @@ class Service:
         self.batcher = PredictionBatcher(self.store, self._prediction_threads, self.metrics)
         self.metrics.watch("priory_models", lambda: len(self.store.models))
         self.metrics.watch("priory_changes_waiting", self.writer.count_waiting)
+        watch_process(self.metrics, settings.folder)
 
     @cached_property
     def openapi(self) -> bytes:
@@ -165,7 +169,14 @@ def make_application(service: Service, more_routes: Iterable[BaseRoute] = ()) ->
     routes = [_make_route(service, path, [route for route in ROUTES if route.path == path]) for path in paths]
     router = Router([*routes, *more_routes], redirect_slashes=False)
     settings = service.settings
-    return RequestGuard(router, settings.limits, settings.allowed_hosts, service.metrics, settings.public_host)
+    return RequestGuard(
+        router,
+        settings.limits,
+        settings.allowed_hosts,
+        service.metrics,
+        settings.public_host,
+        settings.access_log,
+    )
 
 
 def _make_route(service: Service, path: str, routes: Sequence[ApiRoute]) -> Route:

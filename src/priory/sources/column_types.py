@@ -14,7 +14,6 @@ import pyarrow as pa
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import families_by_name
-from priory.sources import cell_parsing as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.cell_parsing import RowChunk, add_date_parts
@@ -23,10 +22,10 @@ from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.tables.dates import Zones, find_source_column, split_part_name
 from priory.tables.number_formats import PLAIN_FORMAT, find_number_formats
 from priory.tables.table import Column, Table
+from priory.text.documents import Reader
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily
-    from priory.tables.table import Column, Table
     from priory.text.documents import PackedDocuments
 
 
@@ -137,6 +136,7 @@ class ModelColumns:
     is_trained: bool = False
     zones: Zones = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
+    reader: Reader = "text"  # how documents are read
     n_coerced: Counter[str] = field(default_factory=Counter, compare=False)
 
     @property
@@ -165,7 +165,7 @@ class ModelColumns:
     def read_input_rows(self, chunk: RowChunk) -> InputRows:
         """Convert a chunk to the input of estimators: texts, or an Arrow table of numbers and strings."""
         if self.is_one_text:
-            return arrow.fill_missing(cells.cast_to_text(chunk.batch.column(self.names[0])), "").to_pylist()
+            return cells.fill_missing(cells.cast_to_text(chunk.batch.column(self.names[0])), "").to_pylist()
         return self.read_arrow_table(chunk)
 
     def read_arrow_table(self, chunk: RowChunk) -> pa.Table:
@@ -218,7 +218,7 @@ def make_model_rows(rows: InputRows) -> list[str] | Table:
 def _make_column(column: pa.Array) -> Column:
     """Convert a column of an Arrow table; a column without cells may hold numbers or labels."""
     if pa.types.is_floating(column.type):
-        return Column("number", numbers=arrow.unpack_column(column))
+        return Column("number", numbers=cells.unpack_column(column))
     if column.null_count == len(column):
         return Column("empty")
     return Column("label", labels=cells.encode_label_column(column))
@@ -276,7 +276,7 @@ def choose_number_format(chunk: RowChunk, name: str, options: ColumnOptions) -> 
     formats = list_number_formats(column, options)
     if len(formats) < 2:
         return formats[0] if formats else None
-    codes, values = arrow.number_texts(column)
+    codes, values = cells.number_texts(column)
     one, other = (cells.parse_written_numbers(values, form)[codes] for form in formats[:2])
     raise make_ambiguity_error(chunk, name, "number", one, other, "--decimal , or --thousands ,")
 
@@ -317,7 +317,7 @@ class LabelReader:
     def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
         """For each labelled row the index of its class in ``names``, and the chunk with only these rows."""
         column = chunk.batch.column(self.target)
-        place, found = arrow.number_texts(cells.cast_to_text(column))
+        place, found = cells.number_texts(cells.cast_to_text(column))
         missing = {"", *self.column_options.missing}
         found = [self._clean_label(label) for label in found]
         labels = [label for label in found if label.strip() not in missing]

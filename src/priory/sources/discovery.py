@@ -16,9 +16,10 @@ from priory.sources.arrow_files import ArrowTable, ColumnarReader, ColumnarTable
 from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
-from priory.sources.document_files import DocumentReader, is_mail, is_maildir, is_mbox, list_files_by_class
+from priory.sources.document_files import DocumentReader, is_mail, is_maildir, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
 from priory.sources.record_files import DuckDBTable, RecordReader, RecordTable, Sheet, SQLiteTable, is_workbook
+from priory.text.documents import Reader
 
 FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 INPUT_SUFFIXES = {
@@ -56,6 +57,12 @@ class FileRows:
     @property
     def is_documents(self) -> bool:
         return isinstance(self.files[0], DocumentReader)
+
+    @property
+    def reader(self) -> Reader:
+        """How documents are read."""
+        first = self.files[0]
+        return first.reader if isinstance(first, DocumentReader) else "text"
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         for number, opener in enumerate(self.openers):
@@ -113,9 +120,9 @@ def _list_unlabelled(entries: list[Path]) -> list[tuple[str | None, Path]]:
 
 
 def _holds_mail(root: Path) -> bool:
-    """Whether the first file of a tree is mail."""
-    first = next((file for _, file in list_files_by_class(root, "text")), None)
-    return first is not None and os.access(first, os.R_OK) and is_mail(first)
+    """Whether the first file of a class is mail, by its ending or its content."""
+    first = dict(reversed(list_files_by_class(root, "text")))
+    return any(os.access(file, os.R_OK) and is_mail(file) for file in first.values())
 
 
 def _open_file(path: str, options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
@@ -153,7 +160,7 @@ def detect_format(path: str, text_column: str | None = None) -> str:
         return "duckdb"
     if start.startswith(b"PK\x03\x04") and is_workbook(path):
         return "excel"
-    if is_mbox(Path(path)):
+    if is_mail(Path(path)):
         return "mail"
     name = Path(path).name.lower()
     for suffix in COMPRESSION_SUFFIXES:

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from priory.core.input_guard import list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.tables import table
@@ -68,7 +67,7 @@ def _find_zone(series: nw.Series[Any]) -> str | None:
 def _column_from_series(series: nw.Series[Any], name: str) -> table.Column:
     kind = series.dtype
     if kind.is_integer():
-        _check_exact(series, name)
+        _check_exact(series.fill_null(0), name)
     if kind.is_numeric() or kind == nw.Boolean:
         return table.Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
     if len(series) == int(series.is_null().sum()):
@@ -96,13 +95,9 @@ def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def _check_exact(series: nw.Series[Any], name: str) -> None:
-    """Raise an error if an integer is not exactly representable as a float."""
-    if len(series) == int(series.is_null().sum()):
-        return
-    if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= table.MAX_EXACT_INTEGER:
-        return
-    for row, value in enumerate(series.to_list()):
-        if value is not None:
+    """Raise an error if an integer is not exactly representable as a float; NumPy does not hold 128 bits."""
+    if len(series) and max(abs(int(series.min())), abs(int(series.max()))) > table.MAX_EXACT_INTEGER:
+        for row, value in enumerate(series.to_list()):
             table.check_exact_integer(int(value), row, name)
 
 
@@ -113,12 +108,6 @@ def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     array = series.drop_nulls().cast(nw.String).to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    coded = array.dictionary_encode()
-    values = table.make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
-    # Arrow numbers the values by first occurrence; renumber them in sorted order.
-    order = np.argsort(values)
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order))
     codes = np.full(len(series), -1, dtype=np.int32)
-    codes[present] = rank[coded.indices.to_numpy(zero_copy_only=False)]
-    return codes, values[order]
+    codes[present], values = table.encode_strings(array, name)
+    return codes, values

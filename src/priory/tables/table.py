@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -11,8 +12,9 @@ from numbers import Real
 from typing import SupportsFloat
 
 import numpy as np
+import pyarrow as pa
 
-from priory.core.input_guard import check_unique_names
+from priory.core.input_guard import check_unique_names, list_arrow_cells
 from priory.core.sharding import map_shards
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError, suggest_name
@@ -139,10 +141,7 @@ class Table:
 
     def get_cell(self, row: int, position: int) -> object:
         """One value for display; None if it is missing."""
-        if self.matrix is not None:
-            value = float(self.matrix[row, position])
-            return None if math.isnan(value) else value
-        column = self.columns[position]
+        column = Column("number", self.matrix[:, position]) if self.matrix is not None else self.columns[position]
         if column.texts is not None:
             text = column.texts[row]
             return (text if isinstance(text, str) else text.decode()) or None
@@ -169,21 +168,17 @@ class Table:
         absent = [name for name in names if name not in at]
         if absent:
             raise DataError(
-                f"the table has no column {_format_column_names(absent)}{suggest_name(absent[0], self.names)}; "
-                f"it has {_format_column_names(self.names)}."
+                f"the table has no column {format_column_names(absent)}{suggest_name(absent[0], self.names)}; "
+                f"it has {format_column_names(self.names)}."
             )
         return [at[name] for name in names]
 
     def check_finite(self) -> None:
         """Raise an error that names the first infinite cell."""
-        blocks = (
-            [self.matrix]
-            if self.matrix is not None
-            else [c.numbers[:, None] for c in self.columns if c.numbers is not None]
-        )
         if self.matrix is not None:
             check_exact_integers(self.matrix, self.names)
-        if all(_has_no_infinity(block) for block in blocks):
+        blocks = [self.matrix, *(column.numbers for column in self.columns)]
+        if all(block is None or _has_no_infinity(block) for block in blocks):
             return
         for place, name in enumerate(self.names):
             row = np.flatnonzero(np.isinf(self.numbers([place])[:, 0]))
@@ -244,7 +239,8 @@ def _has_no_infinity(block: Array) -> bool:
         return all(map_shards(part_finite, len(block)))
 
 
-def _format_column_names(names: Sequence[str], max_names: int = 10) -> str:
+def format_column_names(names: Sequence[str], max_names: int = 10) -> str:
+    """Format the first names of columns, and how many more there are."""
     shown = ", ".join(map(repr, names[:max_names]))
     return f"{shown} and {len(names) - max_names} more" if len(names) > max_names else shown
 
@@ -263,6 +259,9 @@ def read_named_column(cells: Array, name: str, zones: dates.Zones | None = None)
         zone = dates.choose_zone("", name, zones) if has_hours else None
         return split_dates(name, dates.read_moments(cells, has_hours), zone)
     if cells.dtype.kind == "O":
+        plain = _read_plain_cells(cells.tolist(), name)
+        if plain is not None:
+            return {name: plain}
         missing = find_missing(cells)
         present = cells[~missing].tolist()
         if present and all(isinstance(cell, date | np.datetime64) for cell in present):
@@ -271,6 +270,38 @@ def read_named_column(cells: Array, name: str, zones: dates.Zones | None = None)
             local, zone = dates.convert_objects(objects, name, zones)
             return split_dates(name, dates.read_date_objects(local), zone)
     return {name: read_array_column(cells, name)}
+
+
+def _read_plain_cells(values: list[object], name: str) -> Column | None:
+    """Read numbers or strings at once; None if there are other objects, or each cell has to be checked."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {str}:
+        with suppress(UnicodeEncodeError):  # a lone surrogate
+            # Arrow is given strings only: its inference of types crashes on some lists of NumPy's scalars
+            return Column("label", labels=encode_strings(pa.array(values, pa.large_string()), name))
+    elif kinds and kinds <= {bool, int, float}:
+        with suppress(OverflowError):
+            numbers = np.array(values, dtype=float)  # None becomes NaN
+            # a larger integer may have been rounded
+            if not np.isnan(numbers).all() and (int not in kinds or np.nanmax(np.abs(numbers)) < MAX_EXACT_INTEGER):
+                return Column("number", numbers)
+    return None
+
+
+def encode_strings(cells: pa.Array, name: str) -> tuple[Array, Array]:
+    """Codes (rows,) and sorted labels of an Arrow array of strings; null has the code -1.
+
+    >>> codes, values = encode_strings(pa.array(["b", None, "a", "b"]), "letter")
+    >>> codes.tolist(), values.tolist()
+    ([1, -1, 0, 1], ['a', 'b'])
+    """
+    coded = cells.dictionary_encode()
+    values = make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
+    # Arrow numbers the values by first occurrence; renumber them in sorted order. Code -1 reads the last rank, -1.
+    order = np.argsort(values)
+    rank = np.full(len(order) + 1, -1, dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    return rank[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)], values[order]
 
 
 def convert_moment(cell: object) -> object:
@@ -378,7 +409,6 @@ def split_dates(name: str, parsed: dates.Dates, zone: str | None) -> dict[str, C
     ``zone`` is the time zone, "" for moments without one and None for days. A column without a single date is empty:
     its parts are not known yet.
     """
-    parts = dates.list_shown_parts(parsed)
-    if not parts:
-        return {name: Column("empty")}
-    return {dates.name_date_part(name, part): make_part_column(parsed, part, zone) for part in parts}
+    shown = dates.list_shown_parts(parsed)
+    parts = {dates.name_date_part(name, part): make_part_column(parsed, part, zone) for part in shown}
+    return parts or {name: Column("empty")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,7 +14,7 @@ from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.text import tokenizer as reading
 from priory.text import vocabulary as hashing
-from priory.text.documents import Document, DocumentBatch, prepare_document
+from priory.text.documents import Document, DocumentBatch, prepare_document, read_documents
 from priory.text.token_bags import PAIR_BUCKETS, AnyDocuments, TokenBags, count_letters
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import TokenIndex, Tokenizer
@@ -29,6 +30,7 @@ class SingleTextReader:
 
     def prepare(self, document: Document) -> tuple[Document, kernel.Rule]:
         """Return the document and the rule by which the kernel tokenizes it."""
+        [document] = read_documents([document], self.tokenizer.reader)
         if document.isascii():
             return document, self.rule
         return prepare_document(document, 0, self.tokenizer.lowercase), self.wide_rule
@@ -184,6 +186,13 @@ class TokenFeatures:
         columns = np.full(PAIR_BUCKETS, -1, dtype=np.int32)
         columns[self.pairs] = self.n_tokens + np.arange(len(self.pairs))
         return columns[buckets]
+
+    def find_tokens(self, tokens: Sequence[str]) -> Array:
+        """The columns of tokens by their spelling, -1 if a token is not a feature."""
+        spelled = [token.encode() for token in tokens]
+        ends = np.cumsum([len(token) for token in spelled], dtype=np.int64)
+        arena = np.frombuffer(b"".join(spelled), np.uint8)
+        return np.asarray(self._find_index("whole").find_columns(arena, ends), dtype=np.int64)
 
     def _find_index(self, analyzer: str) -> TokenIndex:
         """The index of the tokens, built once."""

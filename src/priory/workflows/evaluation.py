@@ -37,9 +37,7 @@ from priory.workflows.training import score_regression
 
 if TYPE_CHECKING:
     from priory.evaluation.regression_scores import RegressionScores
-    from priory.evaluation.scores import Scores
     from priory.regression.linear_regression import BayesianLinearRegression
-    from priory.sources.column_types import InputRows
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
     Classifiers = Mapping[str, TableOrTextClassifier]
@@ -351,8 +349,9 @@ def evaluate(
         The scores, the number of rows, and what else was asked for.
     """
     task = model_files.make_task(paths, given)
-    trained, rows = model_files.load_model(model, task.key), task.open()
-    task = task.fill_target(trained)
+    trained = model_files.load_model(model, task.key)
+    task = task.adapt_to(trained)
+    rows = task.open()
     judging = judging or JudgingOptions()
     if not learned and not (judging.is_default and not peers and not curve):
         raise DataError("folds, groups, time, peers and curves are for rows that the model has learned; say so")

@@ -227,7 +227,8 @@ def _read_rows(model: TableOrTextClassifier, label: str | None, task: FileTask) 
     """Read labelled rows, of one class if a ``label`` is given; of many, take evenly spaced ones."""
     if label is not None:
         find_class_index(label, [str(name) for name in model.classes_.tolist()])
-    table, labels = model_files.read_all_labelled_rows(model, task.open(), task.fill_target(model))
+    task = task.adapt_to(model)
+    table, labels = model_files.read_all_labelled_rows(model, task.open(), task)
     chosen = np.arange(len(labels)) if label is None else np.flatnonzero(labels == label)
     if not len(chosen):
         raise DataError(f"no row has the label {label!r}; give rows of this class")

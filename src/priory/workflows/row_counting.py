@@ -221,7 +221,7 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
         return model
     first, batches = peek_first(batches)
     options = plan.options
-    tokenizer = Tokenizer(ngram_range=(1, options.ngrams))
+    tokenizer = Tokenizer(ngram_range=(1, options.ngrams), reader=plan.columns.reader)
     memory = 0 if options.plain else choose_text_memory(options.memory, _choose_refinement(options))
     make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens, memory)
     importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
@@ -256,6 +256,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
             average=options.average,
             alpha=1.0 if options.alpha is None else options.alpha,
             ngram_range=(1, options.ngrams),
+            reader=columns.reader,
             max_tokens=options.max_tokens,
             calibrate=False if options.plain else "loo",
             refine=_choose_refinement(options),

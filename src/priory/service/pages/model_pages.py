@@ -24,7 +24,7 @@ from priory.service.labelled_rows import convert_to_input, decode_row_batch
 from priory.service.messages import MODEL_NAME_PATTERN
 from priory.service.model_store import ModelStore, ServedModel
 from priory.service.pages import page_state
-from priory.service.pages.page_call import MAX_JUDGEMENTS, PageCall, render_figure
+from priory.service.pages.page_call import PageCall, render_figure
 from priory.service.pages.page_state import TrainingJob
 from priory.workflows.model_files import format_count
 from priory.workflows.training import describe_families
@@ -148,7 +148,7 @@ async def delete_model_page(call: PageCall) -> Response:
     model = call.model
     if form.get("name") != model.entry.name:
         raise DataError("type the name of the model to delete it")
-    await call.service.change(DeleteRequest(model.entry.name, call.identity.name))
+    await call.change(DeleteRequest)
     call.state.queues.pop(model.entry.number, None)
     return Response(status_code=204, headers={"HX-Redirect": "/"})
 
@@ -176,7 +176,7 @@ async def show_scores(call: PageCall) -> Response:
         for other in [other for other in known if other[0] == key[0]]:
             del known[other]  # it may show rows that were forgotten since
         known[key] = asyncio.create_task(call.run(judge_model, call.service.store, model))
-        while len(known) > MAX_JUDGEMENTS:
+        while len(known) > page_state.MAX_JUDGEMENTS:
             known.popitem(last=False)
     try:
         # other requests may wait for the same task
@@ -267,14 +267,14 @@ def format_row(row: object) -> str:
 
 async def undo_from_history(call: PageCall) -> Response:
     number = (await call.read_form()).read_number("id")
-    await call.service.change(UndoRequest(call.name, call.identity.name, target=number))
+    await call.change(UndoRequest, target=number)
     return await _render_history(call, "events.html", f"Change {number} is undone.")
 
 
 async def forget_from_history(call: PageCall) -> Response:
     """Forget and erase all rows of one learn event."""
     number = (await call.read_form()).read_number("id")
-    answer = await call.service.change(ForgetRequest(call.name, call.identity.name, target=number))
+    answer = await call.change(ForgetRequest, target=number)
     call.state.queues.pop(call.model.entry.number, None)  # it may still contain the rows
     return await _render_history(
         call, "events.html", f"Forgotten: {format_count(answer.rows, 'row')} of change {number}."

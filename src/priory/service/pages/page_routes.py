@@ -15,7 +15,8 @@ from starlette.routing import Route
 from priory.errors import PrioryError, ServiceError
 from priory.service.messages import find_status
 from priory.service.pages import model_pages, page_call, teaching_pages
-from priory.service.pages.page_call import FormFields, PageCall, PageState
+from priory.service.pages.page_call import FormFields, PageCall
+from priory.service.pages.page_state import PageState
 from priory.service.tokens import LOCAL_USER, Identity, Scope
 
 if TYPE_CHECKING:

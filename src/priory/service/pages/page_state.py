@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import secrets
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -31,6 +33,7 @@ from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.workflows.model_files import FileTask, find_needed_columns, get_model_columns
 
 if TYPE_CHECKING:
+    from priory.service.pages.model_pages import Judgement
     from priory.service.server import Service
 
 
@@ -341,3 +344,23 @@ def _rank_rows(model: ServedModel, items: Sequence[QueueItem]) -> dict[int, Arra
     answers = predict_rows(model, RowBatch(model.entry.kind, tuple(item.row for item in items)))  # (rows, classes)
     order = np.argsort(answers.max(axis=1), kind="stable").tolist()  # by the largest probability
     return {items[place].id: answers[place] for place in order}
+
+
+MAX_JUDGEMENTS = 16  # kept in memory
+MAX_TRAINING_JOBS = 64
+
+
+@dataclass
+class PageState:
+    """State of the web pages in memory; it is lost when the service stops."""
+
+    queues: dict[int, LabelQueue] = field(default_factory=dict)  # by model number
+    # by (model number, version); a task, so that several requests wait for one evaluation
+    judgements: OrderedDict[tuple[int, int], asyncio.Task[Judgement]] = field(default_factory=OrderedDict)
+    jobs: OrderedDict[str, TrainingJob] = field(default_factory=OrderedDict)  # by job id, oldest first
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def add_job(self, job: TrainingJob) -> None:
+        self.jobs[job.id] = job
+        while len(self.jobs) > MAX_TRAINING_JOBS:
+            self.jobs.popitem(last=False)

@@ -161,15 +161,14 @@ async def learn_try(call: PageCall) -> Response:
     """Learn the typed example with its true class, and show the effect."""
     form, before = await call.read_form(), call.model
     row, label = call.read_example(form), call.read_class(form)
-    request = LearnRequest(call.name, call.identity.name, rows=call.make_batch(row, label))
-    learned = await call.service.change(request)
+    learned = await call.change(LearnRequest, rows=call.make_batch(row, label))
     return await _show_change(call, before, row, label, learned.id, f"Learned as {label}.")
 
 
 async def undo_try(call: PageCall) -> Response:
     form, before = await call.read_form(), call.model
     row, label, number = call.read_example(form), call.read_class(form), form.read_number("id")
-    await call.service.change(UndoRequest(call.name, call.identity.name, target=number))
+    await call.change(UndoRequest, target=number)
     return await _show_change(call, before, row, label, None, f"Undone: it is not learned as {label} any more.")
 
 
@@ -258,8 +257,7 @@ async def label_queue_row(call: PageCall) -> Response:
     label = call.read_class(form)
     item = queue.take(form.read_number("item"))
     try:
-        request = LearnRequest(call.name, call.identity.name, rows=call.make_batch(item.row, label))
-        answer = await call.service.change(request)
+        answer = await call.change(LearnRequest, rows=call.make_batch(item.row, label))
     except Exception:
         queue.put_back(item)
         raise
@@ -274,7 +272,7 @@ async def undo_queue_row(call: PageCall) -> Response:
         raise ServiceError(409, "there is no label to undo")
     item, event = queue.labelled.pop()
     try:
-        await call.service.change(UndoRequest(call.name, call.identity.name, target=event))
+        await call.change(UndoRequest, target=event)
     except ServiceError as error:
         if error.status != 409:  # 409: it was undone or forgotten elsewhere, so there is nothing left to undo
             queue.note(item, event)
@@ -321,7 +319,7 @@ async def forget_rows(call: PageCall) -> Response:
     if not found and not waiting:
         raise DataError("choose at least one row")
     if found:
-        await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
+        await call.change(ForgetRequest, rows=rows)
     call.queue.discard_forgotten((*rows.rows, *waiting))
     forgotten, left = format_count(len(rows) + len(waiting), "row"), format_count(call.model.n_rows, "row")
     done = f"Forgotten and erased: {forgotten}. The model knows {left}, and answers as if it had never known more."
@@ -341,7 +339,7 @@ async def relabel_row(call: PageCall) -> Response:
         raise DataError(f"the row has the label {label} already")
     rows = page_state.join_learned_rows(model, found)
     corrected = replace(rows, labels=(label,) * len(rows))
-    await call.service.change(LearnRequest(call.name, call.identity.name, rows=corrected))
-    await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
+    await call.change(LearnRequest, rows=corrected)
+    await call.change(ForgetRequest, rows=rows)
     done = f"The row is learned as {label} instead of {old}."
     return await _render_rows(call, "rows_found.html", form.get("phrase"), done)
