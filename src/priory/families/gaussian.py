@@ -160,6 +160,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
 
         The log predictive is ``constant - power * log(1 + precision * (z - location)²)``.
         """
+        # a Student-t with 2 shape degrees of freedom, whose squared scale is spread / (2 shape): (classes, columns)
         shape, strength = np.asarray(self.shape, dtype=float), np.asarray(self.strength)
         spread = np.asarray(2 * np.asarray(self.scale) * (strength + 1) / strength, dtype=float)
         some = spread > 0
