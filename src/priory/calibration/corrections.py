@@ -11,7 +11,7 @@ not the likeliest have 1 / (n + 1) of its probability together, each its share b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Protocol, Self
 
@@ -130,6 +130,12 @@ class Corrections:
         widths = [len(block) for block in self.encoding.blocks]
         return self.evidence is None or (widths == list(columns) and len(self.evidence.log_prior) == n_classes)
 
+    def follow_counts(self, model: CalibratableModel) -> Corrections:
+        """Return the same corrections with the evidence of all rows that a model has learned."""
+        if self.evidence is None or not self.encoding.columns:
+            return self
+        return replace(self, evidence=self.evidence.follow_counts(self.encoding, model, model.statistics.n))
+
     @property
     def reads_tokens(self) -> bool:
         """Whether a member uses the tokens of texts."""
@@ -159,7 +165,7 @@ class Corrections:
         """Yield the rows with gaps that are completed, some at a time, and their gaps (rows, columns + texts)."""
         if self.gaps is not None:
             gaps = self.gaps.find_gaps(rows)
-            found = np.flatnonzero(gaps.any(axis=1))
+            found = np.flatnonzero(gaps[:, : len(self.encoding.columns)].any(axis=1))  # a missing text alone is no gap
             for start in range(0, len(found), at_once):
                 at = found[start : start + at_once]
                 yield at, gaps[at]
