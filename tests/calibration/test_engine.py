@@ -15,7 +15,7 @@ from priory.calibration.linear_members import CodeMember, LinearMember, SlopeMem
 from priory.calibration.row_folds import assign_folds
 from priory.calibration.solvers import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
-from priory.calibration.tree_member import TreeMember, find_cuts
+from priory.calibration.tree_member import TreeMember, find_tree_cuts
 from priory.core import sparse_rows
 from priory.core.content_hash import hash_content
 from priory.model.cells import NumberCells
@@ -194,14 +194,14 @@ def test_columns_that_matter_together_are_chosen_and_held_least():
 
 
 def test_cuts_lie_between_values_and_reach_into_the_tails():
-    few = find_cuts(np.array([3.0, 1.0, np.nan, 1.0, 2.0]), np.ones(5))
+    few = find_tree_cuts(np.array([3.0, 1.0, np.nan, 1.0, 2.0]), np.ones(5))
     assert few.tolist() == [1.5, 2.5]
-    many = find_cuts(np.arange(1000.0), np.ones(1000))
+    many = find_tree_cuts(np.arange(1000.0), np.ones(1000))
     assert 64 < len(many) < 80
     assert (many % 1 == 0.5).all()
     assert many[0] < 3
     assert many[-1] > 996
-    assert len(find_cuts(np.full(5, np.nan), np.ones(5))) == len(find_cuts(np.ones(5), np.ones(5))) == 0
+    assert len(find_tree_cuts(np.full(5, np.nan), np.ones(5))) == len(find_tree_cuts(np.ones(5), np.ones(5))) == 0
 
 
 def test_a_sharp_threshold_and_a_gap_that_means_something_are_learned_and_one_row_is_answered_as_among_many():

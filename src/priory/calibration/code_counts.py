@@ -95,7 +95,7 @@ class CountedModel(Protocol):
         """Return the distinct values and counts (classes, values), or None if the model does not count them."""
 
 
-def count_codes(encoding: TableEncoding, model: CountedModel, n_classes: int) -> tuple[Array, Array]:
+def count_learned_codes(encoding: TableEncoding, model: CountedModel, n_classes: int) -> tuple[Array, Array]:
     """Return how often a model has learned each code (classes, codes), and whether its column is counted (codes,)."""
     total, is_counted = np.zeros((n_classes, encoding.n_codes)), np.zeros(encoding.n_codes, dtype=bool)
     places = ((b, j) for b, block in enumerate(encoding.blocks) for j in range(len(block)))
@@ -133,7 +133,7 @@ class CodeEvidence:
 
         A column whose values the model does not count keeps the evidence of the rows that were fitted to.
         """
-        total, is_counted = count_codes(encoding, model, len(n))
+        total, is_counted = count_learned_codes(encoding, model, len(n))
         ratios = np.where(is_counted, find_log_ratios(encoding, total), self.log_ratios)
         return replace(self, log_prior=find_log_shares(n), log_ratios=ratios)
 
