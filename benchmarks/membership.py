@@ -18,11 +18,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import datasets
 import lightgbm
 import numpy as np
 import pandas as pd
 
+import datasets
 import priory as pr
 from priory.evaluation.membership import MembershipAudit
 
@@ -39,7 +39,7 @@ def read(name: str) -> tuple[pd.DataFrame, np.ndarray]:
 
 def audit_lightgbm(X: pd.DataFrame, y: np.ndarray) -> MembershipAudit:
     classes, codes = np.unique(y, return_inverse=True)
-    table = X.astype({name: "category" for name in X.select_dtypes(exclude="number")})
+    table = X.astype(dict.fromkeys(X.select_dtypes(exclude="number"), "category"))
     folds, rows = 10 if len(y) <= 1000 else 5, np.arange(len(y))
     fold, scores = rows % folds, np.empty((10 if len(y) <= 1000 else 5, len(y)))
     for f in range(folds):

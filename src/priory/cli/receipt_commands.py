@@ -1,4 +1,4 @@
-"""``priory receipt``, ``verify`` and ``record``: signed statements of what a model file has learned and forgotten."""
+"""``priory receipt``, ``verify``, ``record`` and ``release``: what a model file proves, and what it may reveal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from priory import workflows
 from priory.cli.entry_point import format_error_message
 from priory.cli.options import (
     FILE_PATH_TYPE,
+    check_output_path,
     column_options,
     force_option,
     get_required_key,
@@ -102,3 +103,38 @@ def verify_command(
 def record_command(model: str) -> None:
     """Write what MODEL has learned as canonical JSON, which receipt_verifier.py reads: counts, sums and kept rows."""
     click.echo(export_file(model, get_required_key()))
+
+
+@sectioned_command(
+    "release",
+    short_help="Write a differentially private copy of a model.",
+    epilog="Example: priory release people.priory -o public.priory --epsilon 1 --domains domains.json",
+)
+@model_argument
+@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="MODEL", help="The private copy.")
+@click.option("--epsilon", required=True, type=float, metavar="E", help="The privacy budget; 1 is customary.")
+@click.option(
+    "--domains",
+    required=True,
+    type=FILE_PATH_TYPE,
+    metavar="JSON",
+    help="Possible labels or bounds [low, high] of each column, and the classes under the name of the target.",
+)
+@force_option
+@json_option
+def release_command(model: str, out: str, epsilon: float, domains: str, force: bool, json_: bool) -> None:
+    """Write a copy of MODEL with noise on its counts: no row changes its probabilities by more than e^epsilon.
+
+    The copy answers, learns and merges; it keeps no rows and cannot forget. Domains have to come from outside the rows:
+    \b
+    {"age": [0, 120], "city": ["Ulm", "Bonn"], "bought": ["yes", "no"]}
+    """
+    out_path = check_output_path(out, (model, domains), force)
+    if out_path is None:
+        raise click.UsageError("a model is written to a file; use -o public.priory")
+    made = workflows.release(model, out_path, epsilon, domains, get_required_key())
+    total = float(made.class_count_.sum())
+    if json_:
+        print_json({"model": out_path, "epsilon": epsilon, "rows": total})
+    else:
+        click.echo(f"wrote {out_path}: a release with epsilon {epsilon:g}, about {total:,.0f} rows")

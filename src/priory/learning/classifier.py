@@ -131,7 +131,7 @@ class CountingClassifier(LockOwner):
             buffer = self._open_buffer()
             state = self._state
             assert state is not None
-            if buffer is not None and state.clock == 1.0:
+            if buffer is not None and state.clock == 1.0 and not state.released:
                 group, row = buffer.find_group(y), buffer.model.read_row(x, learns=True)
                 if group is not None and row is not None and buffer.forget(row, group):
                     if buffer.is_full:

@@ -1,4 +1,4 @@
-"""Receipts of model files: write them when a model is trained or forgets, and verify them."""
+"""What leaves a model file: receipts of rows that were forgotten, private releases, and the record as JSON."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import priory
 from priory.errors import DataError
 from priory.estimators.label_encoding import encode_labels
 from priory.learning.record_export import export_rows
@@ -26,7 +27,7 @@ from priory.workflows.model_files import (
 )
 
 if TYPE_CHECKING:
-    from priory.workflows.model_files import FileModel, PathLike
+    from priory.workflows.model_files import FileModel, PathLike, TableOrTextClassifier
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,33 @@ def issue_receipt(model: PathLike, files: ReceiptFiles, key: PathLike | None = N
         if file.model is None:
             raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(model))
         return files.issue_state(model, load_classifier(file.model))
+
+
+def release(
+    model: PathLike, out: PathLike, epsilon: float, domains: PathLike, key: PathLike | None = None
+) -> TableOrTextClassifier:
+    """Write a differentially private copy of a model file; ``domains`` is a JSON file, the target among its columns.
+
+    Parameters
+    ----------
+    model, out : paths of model files
+    epsilon : float
+        The privacy budget.
+    domains : path
+        A JSON object of column to possible labels, or to bounds [low, high]; the classes under the name of the target.
+    key : path, optional
+        The model must be signed with this key.
+    """
+    trained = load_classifier(model, key)
+    if not isinstance(trained, priory.NaiveBayes):
+        raise DataError(f"{os.fspath(model)}: words have no declared domain; only models of tables can be released")
+    declared = _read_json(domains)
+    target = getattr(trained, "target_", "label")
+    if not isinstance(declared, dict) or not isinstance(declared.get(target), list):
+        raise DataError(f"{os.fspath(domains)}: does not give the classes; add a list of them as {target!r}")
+    made = trained.release(epsilon, domains=declared, classes=declared[target])
+    priory.save(made, out)
+    return made
 
 
 def export_file(model: PathLike, key: PathLike | None = None) -> bytes:
