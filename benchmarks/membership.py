@@ -41,7 +41,7 @@ def audit_lightgbm(X: pd.DataFrame, y: np.ndarray) -> MembershipAudit:
     classes, codes = np.unique(y, return_inverse=True)
     table = X.astype(dict.fromkeys(X.select_dtypes(exclude="number"), "category"))
     folds, rows = 10 if len(y) <= 1000 else 5, np.arange(len(y))
-    fold, scores = rows % folds, np.empty((10 if len(y) <= 1000 else 5, len(y)))
+    fold, scores = rows % folds, np.empty((folds, len(y)))
     for f in range(folds):
         model = lightgbm.LGBMClassifier(verbose=-1, random_state=0, n_jobs=1).fit(table[fold != f], codes[fold != f])
         p = np.zeros((len(y), len(classes)))
@@ -73,8 +73,8 @@ def main() -> int:
         "# What answers reveal, and the price of a file without rows",
         "",
         "`python benchmarks/membership.py --write`: the area under the ROC curve of the attack that tells learned rows",
-        "from others by the probability of their class (0.5 is chance), and the share of learned rows that it recognises",
-        f"at one false alarm in a thousand. Up to {MAX_ROWS:,} rows of each table.",
+        "from others by the probability of their class (0.5 is chance), and the share of learned rows that it",
+        f"recognises at one false alarm in a thousand. Up to {MAX_ROWS:,} rows of each table.",
         "",
         "| table | rows | Priory, AUC | at 0.1 % | plain naive Bayes | LightGBM, AUC | at 0.1 % |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -85,8 +85,8 @@ def main() -> int:
         audit, plain = (pr.NaiveBayes(**kind).fit(X, y).audit_membership(X, y) for kind in ({}, {"calibrate": False}))
         other = audit_lightgbm(X, y)
         lines.append(
-            f"| {name} | {len(y):,} | {audit.area:.3f} | {audit.caught:.2%} | {plain.area.value:.3f} | {other.area:.3f} | "
-            f"{other.caught:.2%} |"
+            f"| {name} | {len(y):,} | {audit.area:.3f} | {audit.caught:.2%} | {plain.area.value:.3f} | "
+            f"{other.area:.3f} | {other.caught:.2%} |"
         )
         print(lines[-1], flush=True)
         prices.append((name, *measure_price(X, y)))

@@ -238,9 +238,9 @@ class NaiveBayes(CorrectedClassifier):
         >>> private.released_
         (2.0,)
         """
-        from priory.learning.release import release  # few models are released
+        from priory.learning.release import release_counts  # few models are released
 
-        made = release(self._learned(), epsilon, domains, classes, source)
+        made = release_counts(self._learned(), epsilon, domains, classes, source)
         twin = type(self)(**vars(made.rows.parameters)).adopt(made, finish=False)
         twin.__dict__.update({name: value for name, value in vars(self).items() if name in ("target_", "missing_")})
         return twin

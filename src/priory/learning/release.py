@@ -55,7 +55,10 @@ class Noise:
     source: Random
 
     def draw(self, epsilon: Fraction) -> int:
-        """An integer z with probability proportional to e^(-epsilon |z|), exactly (Canonne, Kamath and Steinke 2020)."""
+        """An integer z with probability proportional to e^(-epsilon |z|), exactly.
+
+        Canonne, C., Kamath, G. and Steinke, T. (2020). The discrete Gaussian for differential privacy.
+        """
         s, t = epsilon.numerator, epsilon.denominator
         while True:
             # a geometric number of steps of size 1 / t, in parts of e^-1, divided by s
@@ -87,12 +90,8 @@ class Noise:
         return noisy.index(min(noisy))
 
 
-def release(
-    learned: Learned,
-    epsilon: float,
-    domains: Mapping[str, Domain],
-    classes: Sequence[Any],
-    source: Random | None = None,
+def release_counts(
+    learned: Learned, epsilon: float, domains: Mapping[str, Domain], classes: Sequence[Any], source: Random | None
 ) -> Learned:
     """A model with noisy counts over declared domains; raises DataError for what was not declared."""
     if not 0 < epsilon < math.inf:
@@ -124,8 +123,8 @@ def release(
 def _check_releasable(learned: Learned, domains: Mapping[str, Domain], classes: Sequence[Any]) -> None:
     if not isinstance(learned.rows, TableRows):
         raise DataError("words have no declared domain; only models of tables can be released.")
-    if learned.clock != 1.0 or (learned.statistics.n % 1).any():
-        raise DataError("rows have weights or have decayed; release a model in which every row counts once.")
+    if learned.clock != 1.0:
+        raise DataError("rows have decayed; release a model in which every row counts once.")
     if len(set(classes)) < 2:
         raise DataError("the classes are not declared; give all possible ones, which are not read from the rows.")
     known = {name for block in learned.rows.schema.blocks for name in block.names}
@@ -148,12 +147,14 @@ def _are_bounds(domain: Domain) -> bool:
 
 def _list_counts(learned: Learned) -> dict[str, tuple[str, ValueCounts]]:
     """The kind of each column, and the counts of its values."""
-    rows, found = learned.rows, {}
+    rows, found = learned.rows, dict[str, tuple[str, ValueCounts]]()
     assert isinstance(rows, TableRows)
     for block, records in zip(rows.schema.blocks, learned.statistics.parts, strict=True):
         counts = next((record for record in reversed(records) if isinstance(record, tuple)), None)
         if counts is None:
             raise DataError(f"column {block.names[0]!r} has no counts of values: {block.list_families()} was declared.")
+        if any((own.counts % 1).any() for own in counts):
+            raise DataError("rows have weights; release a model in which every row counts once.")
         found |= {name: (block.kind, own) for name, own in zip(block.names, counts, strict=True)}
     return {name: found[name] for name in rows.schema.names if name in found}
 
@@ -270,7 +271,7 @@ def _temper(made: Learned, learned: Learned, noise: Noise, epsilon: Fraction) ->
     limit = _choose_limit(made.statistics.n, min(float(made.statistics.n.sum()), sample.memory), float(epsilon))
     costs, tried = [], []
     for factor in TEMPERATURES:
-        tried.append(_make_tempering(factor * made.corrections.tempering.weights[1:]))
+        tried.append(_make_tempering((factor * made.corrections.tempering.weights[1:]).tolist()))
         log_p = CalibratedModel(made.model(), tried[-1], is_limited=True).log_probabilities(cells)
         costs.append(int(np.minimum(-LOSS_UNIT * log_p[known, truth], limit).astype(np.int64).sum()))
     # one row more adds its loss, and may take away the loss of another, which it has pushed out of the sample
