@@ -40,6 +40,7 @@ def read(name: str) -> tuple[pd.DataFrame, np.ndarray]:
 def audit_lightgbm(X: pd.DataFrame, y: np.ndarray) -> MembershipAudit:
     classes, codes = np.unique(y, return_inverse=True)
     table = X.astype(dict.fromkeys(X.select_dtypes(exclude="number"), "category"))
+    table.columns = [f"c{j}" for j in range(table.shape[1])]  # it does not take every name
     folds, rows = 10 if len(y) <= 1000 else 5, np.arange(len(y))
     fold, scores = rows % folds, np.empty((folds, len(y)))
     for f in range(folds):

@@ -5,9 +5,10 @@
 
 Two thirds of the rows are learned, the others judge. Domains and bounds are read from the whole table, for both. Labels
 are one-hot columns for GaussianNB, and missing numbers the middle of their bounds. diffprivlib runs in an environment
-of its own, because it needs an older scikit-learn. The attack: of 400 rows one is left out or not, the model is released
-with another seed each time, and the attacker, who knows all other rows, thresholds the probability of the row's class;
-an epsilon bounds the difference of true and false positives by (e^epsilon - 1) / (e^epsilon + 1) at any threshold.
+of its own, because it needs an older scikit-learn. The attack: of 400 rows one is left out or not, the model is
+released with another seed each time, and the attacker, who knows all other rows, thresholds the probability of the
+row's class; an epsilon bounds the difference of true and false positives by (e^epsilon - 1) / (e^epsilon + 1) at any
+threshold.
 `--write` writes benchmarks/results/release.md.
 """
 

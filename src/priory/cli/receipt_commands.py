@@ -1,7 +1,8 @@
-"""``priory receipt``, ``verify``, ``record`` and ``release``: what a model file proves, and what it may reveal."""
+"""``priory receipt``, ``verify``, ``record``, ``release`` and ``card``: what a model file proves and reveals."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -138,3 +139,23 @@ def release_command(model: str, out: str, epsilon: float, domains: str, force: b
         print_json({"model": out_path, "epsilon": epsilon, "rows": total})
     else:
         click.echo(f"wrote {out_path}: a release with epsilon {epsilon:g}, about {total:,.0f} rows")
+
+
+@sectioned_command(
+    "card",
+    short_help="Write a page about a model file.",
+    epilog="Example: priory card mail.priory -o card.html",
+)
+@model_argument
+@click.option("-o", "--out", type=FILE_PATH_TYPE, metavar="FILE", help="A file .md or .html. By default printed.")
+@force_option
+def card_command(model: str, out: str | None, force: bool) -> None:
+    """Write a card of MODEL from facts in the file: training rows, scores, what it reveals, what was forgotten."""
+    out_path = check_output_path(out, (model,), force)
+    card = workflows.make_card(model, get_required_key())
+    if out_path is None:
+        click.echo(card.to_markdown(), nl=False)
+        return
+    page = card.to_html() if out_path.endswith((".html", ".htm")) else card.to_markdown()
+    Path(out_path).write_text(page, encoding="utf-8")
+    click.echo(f"wrote {out_path}")

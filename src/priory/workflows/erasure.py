@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import priory
 from priory.errors import DataError
 from priory.estimators.label_encoding import encode_labels
+from priory.export.model_card import ModelCard
 from priory.learning.record_export import export_rows
 from priory.sources.column_types import make_model_rows
-from priory.storage import load, updating
+from priory.storage import inspect, load, updating
 from priory.storage.receipt_verifier import encode_canonically
-from priory.storage.receipts import Issued, ReceiptBook, export_model, verify_with_model
+from priory.storage.receipts import Issued, ReceiptBook, export_model, read_chain, verify_with_model
 from priory.storage.saved_files import replace_file
 from priory.workflows.model_files import (
     FileTask,
@@ -102,6 +103,12 @@ def release(
     made = trained.release(epsilon, domains=declared, classes=declared[target])
     priory.save(made, out)
     return made
+
+
+def make_card(model: PathLike, key: PathLike | None = None) -> ModelCard:
+    """A page about a model file, from facts in the file only."""
+    loaded = load_classifier(model, key)
+    return ModelCard(os.path.basename(model), loaded, inspect(model, key=key).as_dict(), read_chain(loaded))
 
 
 def export_file(model: PathLike, key: PathLike | None = None) -> bytes:
