@@ -23,7 +23,14 @@ from priory.learning import learned as algebra
 from priory.learning.classifier import CountingClassifier
 from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
 from priory.learning.learned import Learned, answer, find_best
-from priory.learning.left_out_scores import answer_left_out, audit_membership, judge_sample, judge_splits, make_scores
+from priory.learning.left_out_scores import (
+    answer_left_out,
+    audit_membership,
+    judge_kept_rows,
+    judge_sample,
+    judge_splits,
+    make_scores,
+)
 from priory.learning.row_kind import Parameters, RowKind
 from priory.model.model_statistics import ModelStatistics
 
@@ -181,11 +188,10 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         """Learn from more rows; all calls together give the same statistics as one ``fit``."""
         core, rows = self._declare()
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
-        strict, known = self._requires_all_classes, core.state
-        declared = None if classes is None else sort_labels(classes)
+        strict, declared = self._requires_all_classes, None if classes is None else sort_labels(classes)
         # as in scikit-learn: the first call sorts and deduplicates classes, later calls have to repeat them
         n_repeated = 0 if classes is None or declared is None else np.size(classes) - len(declared)
-        if strict and known is not None and n_repeated:
+        if strict and n_repeated and (known := core.state) is not None:
             was = f"was: {known.classes}"
             raise DataError(f"`classes={classes!r}` is not the same as on last call to partial_fit, {was}")
         core.learn_batch(rows, X, encode, weight, declared, strict=strict)
@@ -199,8 +205,10 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         After ``decay`` a row weighs less than when it was learned: pass ``learned_at``, the value of ``clock_`` at that
         time.
         """
-        encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
-        self._change(lambda before: algebra.forget(before, X, encode, weight, learned_at))
+        core, _ = self._declare()
+        if not core.has_learned:
+            raise_not_fitted(self)
+        core.forget_batch(X, partial(encode_labels, y), convert_to_numpy(sample_weight), learned_at)
         return self
 
     def decay(self, factor: float) -> Self:
@@ -410,6 +418,16 @@ class CorrectedClassifier(LearnedClassifier):
         self._change(lambda before: algebra.derive_anew(before, X, encode, weight))
         return self
 
+    def prepare_standby(self) -> Self:
+        """Derive corrections that can answer at once when a kept row is forgotten.
+
+        Without them, the next answer after forgetting a kept row has to wait until the corrections are derived anew.
+        With them it is given by corrections that have never seen a quarter of the kept rows, among them that row, until
+        ``refresh`` derives new ones. It takes as long as four times ``refresh``; call it again after ``refresh``.
+        """
+        self._declare()[0].prepare_standby()
+        return self
+
     def with_corrections(self) -> Self:
         """A copy with its corrections already derived, so that its copies and files need not derive them."""
         learned = self._core.state
@@ -430,6 +448,38 @@ class CorrectedClassifier(LearnedClassifier):
         kept = None if learned is None else learned.corrections  # a repr derives nothing
         corrections = join_words(kept.names) if kept is not None else ""
         return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
+
+    # -- sets of classes -----------------------------------------------------------------------------------------
+
+    def predict_set(self, X: object, coverage: float = 0.9, by_class: bool = False) -> Array:
+        """(rows, classes): whether each class belongs to the prediction set of each row.
+
+        A share ``coverage`` of the sets of new rows holds the true class; with ``by_class`` that holds for the rows of
+        every class. The thresholds are quantiles of the model's answers to its own rows, left out in folds. A set is
+        empty where no class is as probable as that.
+
+        Parameters
+        ----------
+        X : rows
+        coverage : float
+            The share of rows whose set holds the true class.
+        by_class : bool
+            Whether the coverage holds among the rows of each class; such sets are larger.
+        """
+        from priory.evaluation.prediction_sets import find_set_thresholds
+
+        thresholds = find_set_thresholds(judge_kept_rows(self._learned()), coverage, by_class)
+        return np.asarray(self.predict_log_proba(X) >= thresholds)
+
+    def p_value(self, X: object) -> Array:
+        """(rows,): the share of rows like those learned that are at least as unusual as each row.
+
+        A small p-value says "none of these": the row is improbable under everything learned, or no class is certain,
+        compared with the model's own rows, each left out. Of rows like those learned a share t has p-values up to t.
+        """
+        from priory.learning.novelty import find_p_values
+
+        return find_p_values(self._learned(), X)
 
     # -- judging -------------------------------------------------------------------------------------------------
 

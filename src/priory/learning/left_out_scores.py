@@ -11,7 +11,7 @@ import numpy as np
 from priory.calibration.corrections import CalibratedModel
 from priory.core.logspace import log_normalise
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, StaleModelError
 from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
 from priory.learning.row_kind import Batch
 from priory.model.cells import Cells, take_rows
@@ -50,6 +50,20 @@ def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: 
     judged, weight = np.concatenate(rows), np.concatenate(weights)
     scores = make_scores(learned, sample.group[judged], np.concatenate(answers), weight)
     return replace(scores, folds=folds, positions=None if positions is None else positions[judged])
+
+
+def check_kept_rows(learned: Learned) -> RowSample:
+    """The rows that the model keeps; raises if it keeps none."""
+    if learned.statistics.sample is None:
+        raise StaleModelError("the model keeps no rows to leave out; declare memory above 0, and calibrate='loo'.")
+    return learned.statistics.sample
+
+
+def judge_kept_rows(learned: Learned) -> Scores:
+    """Score the rows that the model keeps, each by a model without its fold; computed once for each record."""
+    sample = check_kept_rows(learned)
+    key, rows = repr(learned.rows.parameters), np.arange(len(sample))
+    return learned.statistics.derive("left-out scores", lambda _: judge_sample(learned, sample, "auto", rows), key)
 
 
 def judge_splits(learned: Learned, batch: Batch, group: Array, splits: Iterable[tuple[Array, Array]]) -> Scores:

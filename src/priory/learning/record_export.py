@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from priory.core.exact_sums import ExactSums
-from priory.core.registration import find_registration
+from priory.core.statistics import find_registration
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.learned import LabelEncoder, Learned, check_rows

@@ -14,23 +14,22 @@ from typing import Self
 
 import numpy as np
 
+from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.base import AnyFamily
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
 from priory.families.text import TextStatistics
-from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.cells import Cells, TextCells, find_filled, take_columns, take_rows
 from priory.model.family_choice import (
     INCLUSION_TOLERANCE,
     FamilyChoice,
     argmax_evidence,
     column_inclusion,
-    find_filled,
-    take_columns,
+    leave_out_block,
 )
 from priory.model.ledger import EvidenceTerms, measure_text_lengths
-from priory.model.left_out_rows import leave_out_block
 from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior, observe_cells
 from priory.model.schema import Schema, family_with_prior, instantiate_family, matches_candidate
 from priory.text.token_features import TokenFeatures
@@ -219,6 +218,14 @@ class Model:
             columns = places[choice.block][choice.positions]
             terms[:, :, columns] = choice.log_likelihood(block.data, self.estimate)
         return terms
+
+    def log_density(self, cells: Sequence[Cells]) -> Array:
+        """log p(x), the sum over all classes, (rows,)."""
+        return log_sum_exp(self.log_joint(cells), axis=1)
+
+    def leave_one_out_density(self, cells: Sequence[Cells], group: Array) -> Array:
+        """log p(x) of learned rows, each by the model without it, (rows,)."""
+        return log_sum_exp(self.leave_one_out(cells, group), axis=1)
 
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
         """Log-likelihood of the class prior and every column, per row and class."""

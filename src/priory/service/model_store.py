@@ -35,6 +35,7 @@ from priory.storage.receipts import Issued, ReceiptBook, continue_chain
 from priory.storage.signatures import load_signature_key
 
 if TYPE_CHECKING:
+    from priory.text.documents import Reader
     from priory.workflows.model_files import TableOrTextClassifier
 
 
@@ -52,6 +53,11 @@ class ServedModel:
     @property
     def is_fitted(self) -> bool:
         return hasattr(self.estimator, "statistics_")
+
+    @property
+    def reader(self) -> Reader:
+        """How the model reads mail."""
+        return getattr(self.estimator, "reader", "text")
 
     @property
     def n_rows(self) -> float:

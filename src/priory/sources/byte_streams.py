@@ -29,6 +29,8 @@ from priory.errors import DataError, ModelTooLargeError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+    from priory.text.documents import Reader
+
 
 StreamItemT = TypeVar("StreamItemT")
 
@@ -203,6 +205,8 @@ class ReadOptions:
         Whether the first line of a CSV has the names of the columns; otherwise they are called c1, c2 and so on.
     table : str, optional
         Which table of a database, or which sheet of a workbook; needed if there are several.
+    reader : "mail", "mail_body" or "text"
+        How mail is read: with all its headers, with the subject only, or as plain text; a model remembers how.
     """
 
     format: str | None = None
@@ -216,6 +220,7 @@ class ReadOptions:
     text_column: str | None = None
     has_header: bool = True
     table: str | None = None
+    reader: Reader = "mail"
 
     def __post_init__(self) -> None:
         if self.encoding != "auto":
@@ -374,8 +379,11 @@ def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -
         yield block
 
 
-def convert_to_utf8(path: str, blocks: Iterator[bytes], options: ReadOptions) -> Iterator[bytes]:
-    """Yield the text in UTF-8 without a byte-order mark; input declared as UTF-8 is not validated here."""
+def read_utf8_blocks(
+    path: str, options: ReadOptions, report_progress: ProgressCallback = ignore_progress
+) -> Iterator[bytes]:
+    """The text of a file in UTF-8 without a byte-order mark; input declared as UTF-8 is not validated here."""
+    blocks = read_unpacked_blocks(path, report_progress)
     first = next(blocks, b"")
     if unsupported := _describe_unsupported(first):
         raise DataError(f"{format_path(path)}: is {unsupported}")

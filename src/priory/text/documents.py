@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
-from typing import TypeVar, final, overload
+from typing import Literal, TypeVar, final, get_args, overload
 
 import numpy as np
 
@@ -20,8 +22,13 @@ from priory.errors import DataError, KindError
 CHARACTERS_PER_BATCH = 1 << 26  # bounds the memory that a stream takes
 CHARACTERS_PER_THREAD = 1 << 17  # minimum for one thread
 CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # their lower case depends on neighbours, or has two letters
+MAX_COMBINING_MARKS = 30  # in a row, as in the stream-safe text format of Unicode
+MARKS_PATTERN = re.compile("[^\\w\\s\\x00-\u02ff]{31,}")  # combining marks, and what else is neither letter nor digit
 
 Document = str | bytes
+# How a model reads: texts as they are, mail with its headers, or mail with only its subject.
+Reader = Literal["text", "mail", "mail_body"]
+READERS: tuple[Reader, ...] = get_args(Reader)
 is_ascii: Callable[[Document], bool] = methodcaller("isascii")
 BatchResultT = TypeVar("BatchResultT")
 
@@ -114,7 +121,9 @@ def drop_empty_documents(documents: DocumentBatch) -> DocumentBatch:
     return [document for document in documents if document]
 
 
-def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, DocumentBatch]]:
+def iter_document_batches(
+    documents: Iterable[Document], lowercase: bool, reader: Reader = "text"
+) -> Iterator[tuple[int, DocumentBatch]]:
     """Yield batches of prepared documents, each with the number of its first document."""
     if isinstance(documents, str | bytes):
         raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
@@ -124,8 +133,17 @@ def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Ite
         if isinstance(documents, list | PackedDocuments) and len(documents)
         else _iter_stream_batches(documents)
     ):
-        yield start, prepare_batch(batch, start, lowercase)
+        yield start, prepare_batch(read_documents(batch, reader), start, lowercase)
         start += len(batch)
+
+
+def read_documents(documents: DocumentBatch, reader: Reader) -> DocumentBatch:
+    """Return texts as they are, or read each document as a message; one that was read before stays as it is."""
+    if reader == "text":
+        return documents
+    from priory.text.mail import read_messages  # texts do without it
+
+    return read_messages(list(documents), reader)
 
 
 def _iter_stream_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -146,9 +164,9 @@ def is_ascii_batch(batch: DocumentBatch) -> bool:
 
 
 def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> DocumentBatch:
-    """Lower-case the documents of a batch that the kernel cannot lower-case itself; ASCII documents stay unchanged."""
+    """Compose the letters of non-ASCII documents, and lower-case those that the kernel cannot lower-case itself."""
     if isinstance(batch, PackedDocuments):
-        if not (lowercase and any((batch.text == letter.encode()[0]).any() for letter in CONTEXT_DEPENDENT_LETTERS)):
+        if is_ascii_batch(batch) or _is_prepared(batch.text.tobytes(), lowercase):
             return batch
         batch = list(batch)
     texts = set(map(type, batch)) <= {str, bytes}
@@ -162,24 +180,61 @@ def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> Document
     return ready
 
 
+def _is_prepared(text: bytes, lowercase: bool) -> bool:
+    """Whether preparing UTF-8 changes nothing; invalid UTF-8 is left to the kernel, which locates it."""
+    try:
+        decoded = text.decode()
+    except UnicodeError:
+        return True
+    return _prepare_text(decoded, lowercase) is decoded
+
+
 def prepare_document(document: Document, number: int, lowercase: bool) -> Document:
-    """Lower-case a document in Python if the result depends on neighbouring letters; else return it unchanged."""
+    """Compose the letters of a document, and lower-case it if that depends on neighbouring letters."""
     if not isinstance(document, str | bytes):
         raise make_type_error(document, number)
-    if document.isascii() or not lowercase:
-        return document
-    if isinstance(document, str):
-        return (
-            document.lower()
-            if CONTEXT_DEPENDENT_LETTERS[0] in document or CONTEXT_DEPENDENT_LETTERS[1] in document
-            else document
-        )
-    if not any(letter.encode() in document for letter in CONTEXT_DEPENDENT_LETTERS):
+    if document.isascii():
         return document
     try:
-        return document.decode().lower()
+        text = document if isinstance(document, str) else document.decode()
     except UnicodeError as error:
         raise make_decoding_error(document, number) from error
+    prepared = _prepare_text(text, lowercase)
+    return document if prepared is text else prepared
+
+
+def _prepare_text(text: str, lowercase: bool) -> str:
+    composed = normalize_text(text)
+    if lowercase and any(letter in composed for letter in CONTEXT_DEPENDENT_LETTERS):
+        return composed.lower()
+    return composed
+
+
+def normalize_text(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
+    """The text in a Unicode normal form, with at most 30 combining marks in a row; the same object if it has it.
+
+    >>> normalize_text("cafe\u0301")
+    'café'
+    """
+    limited = limit_marks(text)
+    if unicodedata.is_normalized(form, limited):
+        return text if limited == text else limited
+    return unicodedata.normalize(form, limited)
+
+
+def limit_marks(text: str) -> str:
+    """The text with at most 30 combining marks in a row: sorting n of them, as normal forms do, takes n * n steps."""
+    return MARKS_PATTERN.sub(_limit_run, text)
+
+
+def _limit_run(run: re.Match[str]) -> str:
+    """Limit the marks of a match, which contains whole runs of them."""
+    kept, count = [], 0
+    for character in run[0]:
+        count = count + 1 if unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) else 0
+        if count <= MAX_COMBINING_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def map_batch(

@@ -7,6 +7,7 @@
     evaluate    compare a model's predictions with the labels of files
     report      write an HTML report about a model on the rows of files
     audit       look for leakage in files
+    drift       compare the rows of files with newer rows
     learn       learn the rows of files into a model file
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
@@ -33,15 +34,13 @@ if TYPE_CHECKING:
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
     from priory.workflows.erasure import ReceiptFiles, issue_receipt, make_card, release, verify
-    from priory.workflows.evaluation import Evaluation, evaluate
+    from priory.workflows.evaluation import Evaluation, JudgingOptions, evaluate
     from priory.workflows.explanations import explain, explain_values, find_counterfactuals, rank_columns
     from priory.workflows.model_files import Callbacks, FileTask
-    from priory.workflows.prediction import Predictions, predict
-    from priory.workflows.regression_files import NumberPredictions
-    from priory.workflows.reports import ReportResult, audit, report
-    from priory.workflows.row_splits import JudgingOptions
-    from priory.workflows.training import RegressionResult, train
-    from priory.workflows.training_results import TrainingOptions, TrainingResult
+    from priory.workflows.prediction import NumberPredictions, Predictions, predict
+    from priory.workflows.reports import ReportResult, audit, drift, report
+    from priory.workflows.row_counting import TrainingOptions
+    from priory.workflows.training import RegressionResult, TrainingResult, train
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
 
 __all__ = [
@@ -61,6 +60,7 @@ __all__ = [
     "TrainingResult",
     "UpdateResult",
     "audit",
+    "drift",
     "evaluate",
     "explain",
     "explain_values",
@@ -87,17 +87,18 @@ _HOME = {
     "Costs": "evaluation.decisions",
     "Evaluation": "workflows.evaluation",
     "FileTask": "workflows.model_files",
-    "JudgingOptions": "workflows.row_splits",
-    "NumberPredictions": "workflows.regression_files",
+    "JudgingOptions": "workflows.evaluation",
+    "NumberPredictions": "workflows.prediction",
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
     "ReceiptFiles": "workflows.erasure",
     "RegressionResult": "workflows.training",
     "ReportResult": "workflows.reports",
-    "TrainingOptions": "workflows.training_results",
-    "TrainingResult": "workflows.training_results",
+    "TrainingOptions": "workflows.row_counting",
+    "TrainingResult": "workflows.training",
     "UpdateResult": "workflows.updates",
     "audit": "workflows.reports",
+    "drift": "workflows.reports",
     "evaluate": "workflows.evaluation",
     "explain": "workflows.explanations",
     "explain_values": "workflows.explanations",

@@ -151,7 +151,7 @@ def verify(
 
 
 def _read_rows(model: Any, task: FileTask) -> list[Any]:
-    labelled = task.fill_target(model)
+    labelled = task.adapt_to(model)
     table, labels = join_labelled_rows(list(read_labelled_rows(model, task.open(), labelled)))
     return export_rows(model.learned_, make_model_rows(table), partial(encode_labels, labels))
 

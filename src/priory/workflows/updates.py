@@ -13,21 +13,8 @@ from priory.sources.byte_streams import read_ahead
 from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import InputRows, make_model_rows
 from priory.storage import Updated, drop_note, updating
-from priory.workflows.model_files import (
-    FileOptions,
-    FileTask,
-    check_fitted,
-    check_model_type,
-    count_known_rows,
-    has_learned_rows,
-    is_regression,
-    join_labelled_rows,
-    load_classifier,
-    locate_unlearned_row,
-    make_task,
-    read_labelled_rows,
-    refresh_corrections,
-)
+from priory.workflows import model_files
+from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
     from priory.storage.receipts import Issued
@@ -58,7 +45,7 @@ class UpdateResult:
     @property
     def n_rows_known(self) -> float:
         """The number of rows that the model knows now, each counted with its weight."""
-        return count_known_rows(self.model)
+        return model_files.count_known_rows(self.model)
 
 
 def learn(
@@ -85,16 +72,17 @@ def learn(
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     with _lock_model_file(model, wait, task) as file:
-        if file.model is None or not has_learned_rows(check_model_type(file.model, model)):
+        if file.model is None or not model_files.has_learned_rows(model_files.check_model_type(file.model, model)):
             count = _learn_new_model(file, model, task)
         else:
-            trained, count = check_model_type(file.model, model), 0
-            for part, labels in read_ahead(read_labelled_rows(trained, task.open(), task.fill_target(trained))):
+            trained, count = model_files.check_model_type(file.model, model), 0
+            adapted = task.adapt_to(trained)
+            for part, labels in read_ahead(model_files.read_labelled_rows(trained, adapted.open(), adapted)):
                 trained.partial_fit(_prepare_rows(trained, part), labels)
                 count += len(labels)
-        refresh_corrections(file.model, replace(task, paths=refresh_from))
+        model_files.refresh_corrections(file.model, replace(task, paths=refresh_from))
     return UpdateResult(file.model, count)
 
 
@@ -122,16 +110,17 @@ def forget(
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task, count, issued = make_task(paths, given), 0, None
+    task, count, issued = model_files.make_task(paths, given), 0, None
     with _lock_model_file(model, wait, task) as file:
         trained = _check_exists(file, model)
-        rows, labelled, places = task.open(), task.fill_target(trained), list[RowPlaces]()
-        parts = list(read_labelled_rows(trained, rows, labelled, places))
+        labelled, places = task.adapt_to(trained), list[RowPlaces]()
+        rows = labelled.open()
+        parts = list(model_files.read_labelled_rows(trained, rows, labelled, places))
         if not parts and (task.where or receipt is not None):
             wanted = " and ".join(f"{name} = {text!r}" for name, text in task.where.items()) or "a label"
             raise DataError(f"{task.names[0]}: no row has {wanted}; nothing was forgotten")
         if parts:
-            part, labels = join_labelled_rows(parts)  # all at once, so that sums are rounded once
+            part, labels = model_files.join_labelled_rows(parts)  # all at once, so that sums are rounded once
             try:
                 ready = _prepare_rows(trained, part)
                 if receipt is None:
@@ -140,9 +129,9 @@ def forget(
                     book = receipt.open_book(model, trained)
                     issued = book.forget(trained, ready, labels, reason=receipt.reason)
             except NotLearnedError as error:
-                raise locate_unlearned_row(error, places, labelled.columns.find_target(rows)) from None
+                raise model_files.locate_unlearned_row(error, places, labelled.columns.find_target(rows)) from None
             count = len(labels)
-        refresh_corrections(trained, replace(task, paths=refresh_from))
+        model_files.refresh_corrections(trained, replace(task, paths=refresh_from))
         if receipt is not None and issued is not None:
             receipt.write(issued)
     return UpdateResult(trained, count, issued)
@@ -163,10 +152,10 @@ def refresh(
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     with _lock_model_file(model, wait, task) as file:
         trained = _check_exists(file, model)
-        refresh_corrections(trained, task)
+        model_files.refresh_corrections(trained, task)
     return UpdateResult(trained, 0)
 
 
@@ -183,12 +172,12 @@ def merge(
     **given
         Their target and how the files are read, as for `FileTask`.
     """
-    task = make_task(refresh_from, given)
+    task = model_files.make_task(refresh_from, given)
     with task.callbacks.activity("merging the models"):
-        first, *others = (load_classifier(model, task.key) for model in models)
+        first, *others = (model_files.load_classifier(model, task.key) for model in models)
         merged = first.merge(*others)
         drop_note(merged, "receipts")  # they are the first model's
-    refresh_corrections(merged, task)
+    model_files.refresh_corrections(merged, task)
     return merged
 
 
@@ -215,12 +204,12 @@ def _lock_model_file(path: PathLike, wait: float | None, task: FileTask) -> Iter
 def _check_exists(file: Updated, path: PathLike) -> FileModel:
     if file.model is None:
         raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(path))
-    return check_fitted(check_model_type(file.model, path), path)
+    return model_files.check_fitted(model_files.check_model_type(file.model, path), path)
 
 
 def _prepare_rows(model: FileModel, rows: InputRows) -> Any:
     """Convert rows to the form that the model reads fastest."""
-    return rows if is_regression(model) else make_model_rows(rows)
+    return rows if model_files.is_regression(model) else make_model_rows(rows)
 
 
 def _learn_new_model(file: Updated, path: PathLike, task: FileTask) -> int:
@@ -228,7 +217,7 @@ def _learn_new_model(file: Updated, path: PathLike, task: FileTask) -> int:
 
     reason = "no such model"
     if file.model is not None:
-        reason, task = "it knows no rows any more", task.fill_target(file.model)
+        reason, task = "it knows no rows any more", task.adapt_to(file.model)
     result = train(task, judge=False)
     file.model = result.model
     families = ", ".join(f"{name} ({family})" for name, family in result.families.items())
