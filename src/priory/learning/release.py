@@ -39,8 +39,8 @@ from priory.tables.dates import split_part_name
 
 Domain = Sequence[Any]  # the possible labels of a column, or the bounds (low, high) of its numbers
 CLASS_SHARE, TEMPERING_SHARE = Fraction(1, 5), Fraction(1, 5)
-TEMPERATURES = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
-MIN_BINS, MAX_BINS, ROWS_PER_NOISE = 3, 32, 6.0
+TRIED_FACTORS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
+MIN_RELEASED_BINS, MAX_RELEASED_BINS, ROWS_PER_NOISE = 3, 32, 6.0
 BIN_BITS = 40  # precision of the centres of bins
 LOSS_UNIT = 1000  # integers for a nat of log loss
 MAX_LOSS, MAX_NOISE_PER_ROW, MARGIN_OF_LIMIT = 5.0, 0.005, 1.2  # losses count up to so many nats
@@ -169,7 +169,7 @@ def _take_classes(learned: Learned, labels: Array, counts: Array) -> Array:
 
 def _choose_bins(n: Array, epsilon: Fraction) -> int:
     """Few enough bins that the rows of one exceed the noise, by the noisy number of rows."""
-    return int(np.clip(n.sum() / len(n) * float(epsilon) / ROWS_PER_NOISE, MIN_BINS, MAX_BINS))
+    return int(np.clip(n.sum() / len(n) * float(epsilon) / ROWS_PER_NOISE, MIN_RELEASED_BINS, MAX_RELEASED_BINS))
 
 
 def _place_values(kind: str, counts: ValueCounts, groups: Array, domain: Domain, bins: int) -> tuple[Array, Array]:
@@ -270,7 +270,7 @@ def _temper(made: Learned, learned: Learned, noise: Noise, epsilon: Fraction) ->
     truth = np.searchsorted(made.classes, labels[known])
     limit = _choose_limit(made.statistics.n, min(float(made.statistics.n.sum()), sample.memory), float(epsilon))
     costs, tried = [], []
-    for factor in TEMPERATURES:
+    for factor in TRIED_FACTORS:
         tried.append(_make_tempering((factor * made.corrections.tempering.weights[1:]).tolist()))
         log_p = CalibratedModel(made.model(), tried[-1], is_limited=True).log_probabilities(cells)
         costs.append(int(np.minimum(-LOSS_UNIT * log_p[known, truth], limit).astype(np.int64).sum()))
