@@ -190,7 +190,7 @@ class Corrections:
         pooled = self.pool_members(completed).reshape(*log_shares.shape, -1)
         mean = log_sum_exp(pooled + log_shares[:, :, None], axis=1)
         tempered = rows.look_up(self.evidence.temper_cells(self.encoding, log_prior)) + rows.text_logits
-        exponent = self.gaps.weigh_tempered(gaps)
+        exponent = self.gaps.weigh_tempered(rows, gaps)
         return log_normalise((1 - exponent) * mean + exponent * tempered)
 
     @cached_property
@@ -310,7 +310,9 @@ class CalibratedModel:
         if self.corrections is None:
             return self.model.evidence_terms(cells).log_joint
         if not self.corrections.members:
-            return log_normalise(self.corrections.tempering.logits(self.model.evidence_terms(cells)))
+            terms = self.model.evidence_terms(cells)
+            weights = self.corrections.tempering.answer_weights(terms)
+            return log_normalise(np.einsum("ncb,nb->nc", terms.relative_to_best, weights))
         return self.corrections.log_probabilities(self.encode_rows(cells), self.model.estimated_log_prior())
 
     def encode_rows(self, cells: Sequence[Cells]) -> EncodedRows:

@@ -73,6 +73,8 @@ class RowCorrections:
         tempering, pool = self.corrections.tempering, self.corrections.pool
         if pool is None:
             assert evidence is not None
+            if not evidence.values[:, 1:].any():
+                return log_normalise_row(evidence.values[:, 0])  # the class prior itself
             return log_normalise_row(weigh_evidence(tempering, evidence))
         row = EncodedRow(self.columns, cells, tokens)
         features = [0, *(start + code for start, code in zip(self.starts, row.codes, strict=True) if code >= 0)]

@@ -360,9 +360,6 @@ learning_options = OptionSection(
     "Learning",
     define_option("--refine/--no-refine", "Correct naive Bayes with a logistic regression. By default where it helps."),
     define_option(
-        "--average", "Average over all subsets of columns or words, so that each counts as much as it matters."
-    ),
-    define_option(
         "--alpha A",
         "Smoothing: virtual examples of each value or word. By default 1 for texts; tables choose by the data.",
         _check_alpha,
@@ -454,7 +451,7 @@ def open_task(
 def pop_training_options(given: dict[str, Any]) -> workflows.TrainingOptions:
     """The options of `training_options`, `learning_options` and `class_options`, taken out of ``given``."""
     check_exclusive("--plain", "--refine")
-    check_exclusive("--textbook", "--refine", "--average", "--alpha", "--model", "--max-words")
+    check_exclusive("--textbook", "--refine", "--alpha", "--model", "--max-words")
     check_exclusive("--prior", "--class-weight")
     if given["m"] is not None and not given["textbook"]:
         raise click.UsageError("--m is the m-estimate of --textbook; use both, or --alpha")

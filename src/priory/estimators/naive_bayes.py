@@ -10,7 +10,7 @@ import numpy as np
 from priory.calibration.answer_lines import split_answers
 from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import register_estimator
-from priory.core.typing import Array
+from priory.core.typing import Array, Label
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
 from priory.model.family_choice import argmax_evidence
@@ -20,8 +20,12 @@ from priory.model.schema import FamiliesLike, Schema, TextbookFamilies, ValuePri
 from priory.model.table_model import Model
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from random import Random
+
     from sklearn.utils import Tags
 
+    from priory.learning.release import Domain
     from priory.model.probability_tables import ParameterCount, ProbabilityTables
 
 
@@ -58,9 +62,6 @@ class NaiveBayes(CorrectedClassifier):
         (`Gaussian(location=0.0)`, a declared prior). "auto" chooses by evidence, column by column.
     estimate : "predictive", "mean", "map" or "ml"
         Integrate the parameters out, or use a point estimate of them.
-    average : bool
-        Average over all 2^d sets of columns instead of using them all: each column is weighted by the probability that
-        it depends on the class. In a column of texts this is done for every token.
     alpha : float or "loo", optional
         Pseudo-counts added to each label or bin, the same for all columns; by default chosen by the evidence of each
         column. "loo" lets ``fit`` choose the value (``alpha_``) with the smallest leave-one-out log loss on at most 100
@@ -107,10 +108,6 @@ class NaiveBayes(CorrectedClassifier):
         The number of parameters, and how many there were without the naive assumption.
     schema_ : dict of str to ColumnReport
         For each column its family, and the evidence of every candidate.
-    inclusion_probability_ : ndarray
-        For each column the probability that it depends on the class.
-    token_inclusion_ : dict
-        For each column of texts and each of its tokens, the probability that the token depends on the class.
     corrections_ : Corrections
         The corrections in use, if there are any.
     corrections_version_ : str
@@ -152,7 +149,6 @@ class NaiveBayes(CorrectedClassifier):
         families: FamiliesLike = "auto",
         *,
         estimate: str = "predictive",
-        average: bool = False,
         alpha: float | Literal["loo"] | None = None,
         class_prior: ClassPrior = "estimated",
         class_weight: ClassWeight | None = None,
@@ -166,7 +162,6 @@ class NaiveBayes(CorrectedClassifier):
     ) -> None:
         self.families = families
         self.estimate = estimate
-        self.average = average
         self.alpha = alpha
         self.class_prior = class_prior
         self.class_weight = class_weight
@@ -207,6 +202,40 @@ class NaiveBayes(CorrectedClassifier):
         families = TextbookFamilies(m, p)
         estimate = "ml" if m == 0 else "mean"
         return cls(families, estimate=estimate, calibrate=False, refine=False, structure="naive")
+
+    def release(
+        self, epsilon: float, *, domains: Mapping[str, Domain], classes: Sequence[Label], source: Random | None = None
+    ) -> Self:
+        """Make a differentially private copy: counts with discrete noise over declared domains.
+
+        Whether any one row was learned changes the probability of every release by a factor of at most e^epsilon. The
+        copy answers, learns and merges like other models, and cannot forget: its counts are not sums of rows any more.
+
+        Parameters
+        ----------
+        epsilon : float
+            The privacy budget of all columns together; 1 is customary, and less is more private.
+        domains : dict of column to labels, or to bounds (low, high)
+            The possible labels of each column, or the range of its numbers. They have to come from outside the rows.
+        classes : sequence of labels
+            The possible classes.
+        source : random.Random, optional
+            The source of randomness, to repeat an experiment; by default the operating system's, as privacy needs.
+
+        Examples
+        --------
+        >>> rows = [{"age": 20 + i % 50, "city": "Ulm" if i % 3 else "Bonn"} for i in range(400)]
+        >>> model = NaiveBayes().fit(rows, ["yes" if i % 3 else "no" for i in range(400)])
+        >>> private = model.release(2, domains={"age": (0, 120), "city": ["Ulm", "Bonn"]}, classes=["yes", "no"])
+        >>> private.released_
+        (2.0,)
+        """
+        from priory.learning.release import release_counts  # few models are released
+
+        made = release_counts(self._learned(), epsilon, domains, classes, source)
+        twin = type(self)(**vars(made.rows.parameters)).adopt(made, finish=False)
+        twin.__dict__.update({name: value for name, value in vars(self).items() if name in ("target_", "missing_")})
+        return twin
 
     # -- answering -----------------------------------------------------------------------------------------------
 
@@ -306,18 +335,6 @@ class NaiveBayes(CorrectedClassifier):
         learned = self._learned()
         rows: TableRows = learned.rows  # type: ignore[assignment]
         return rows.list_categories(learned.statistics)
-
-    @property
-    @optional_attribute
-    def inclusion_probability_(self) -> Array:
-        """(columns,): the probability that each column depends on the class; for texts, that any token does."""
-        return np.array(list(self._learned().model().inclusion_probability().values()))
-
-    @property
-    @optional_attribute
-    def token_inclusion_(self) -> dict[str, dict[str, float]]:
-        """For each column of texts, map each token to the probability that it depends on the class."""
-        return dict(self._learned().model().token_inclusion())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -42,9 +42,6 @@ class TextClassifier(CorrectedClassifier):
     model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
         A token counts once for each document, or as often as it occurs; as present or absent; as a rate; or by how
         badly the document fits all other classes.
-    average : bool
-        Average over all 2^V sets of tokens instead of using them all: a token counts as far as it matters. Not for
-        "complement".
     alpha : float, "evidence" or "loo"
         Virtual occurrences of every token. "evidence" chooses the number under which the tokens seen are most
         probable. "loo" lets ``fit`` choose the number under which texts are most probable of their own class when they
@@ -127,8 +124,6 @@ class TextClassifier(CorrectedClassifier):
         P(word | class) of every token in use.
     n_parameters_ : ParameterCount
         The number of parameters, and how many there were without the naive assumption.
-    inclusion_probability_ : dict of str to float
-        For each token the probability that it depends on the class at all.
     salt_ : int
         The key of the hash.
     statistics_ : ModelStatistics
@@ -169,7 +164,6 @@ class TextClassifier(CorrectedClassifier):
         self,
         model: str = "binary",
         *,
-        average: bool = False,
         alpha: float | Literal["evidence", "loo"] = 1.0,
         ngram_range: tuple[int, int] = (1, 1),
         analyzer: Analyzer = "word",
@@ -196,7 +190,6 @@ class TextClassifier(CorrectedClassifier):
         refresh_after: float = 0.1,
     ) -> None:
         self.model = model
-        self.average = average
         self.alpha = alpha
         self.ngram_range = ngram_range
         self.analyzer = analyzer
@@ -323,14 +316,6 @@ class TextClassifier(CorrectedClassifier):
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
-
-    @property
-    @optional_attribute
-    def inclusion_probability_(self) -> dict[str, float]:
-        """For each token the probability that it depends on the class at all."""
-        self._token_counts()
-        model = self._model()
-        return model.text.inclusion_probability(model.records)
 
     # -- texts as vectors ----------------------------------------------------------------------------------------
 

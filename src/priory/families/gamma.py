@@ -262,7 +262,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     def mode(self) -> GammaParameters:
         """The most probable node of the shape, and the mode of the rate given that shape."""
         k, mass, a, b = self._shape_posterior
-        best = np.argmax(mass, axis=-1, keepdims=True)
+        best = np.argmax(mass, axis=-1, keepdims=True)  # mass is (…, nodes)
 
         def pick(v: Array) -> Array:
             wide = np.broadcast_to(v, np.broadcast_shapes(v.shape, mass.shape))

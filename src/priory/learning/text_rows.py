@@ -120,7 +120,7 @@ class TextRows(RowKind[TextBatch]):
         """The text model, as declared; ``alpha="loo"`` stands for 1 until ``fit`` chooses it."""
         p = self.parameters
         alpha = (1.0 if self.alpha is None else self.alpha) if p.alpha == "loo" else p.alpha
-        return TextModel(p.model, alpha, p.average, self.vocabulary)
+        return TextModel(p.model, alpha, self.vocabulary)
 
     # -- reading -------------------------------------------------------------------------------------------------
 

@@ -160,10 +160,7 @@ def describe_api(routes: Sequence[ApiRoute]) -> Description:
         "openapi": "3.1.0",
         "info": {"title": "Priory", "version": __version__, "summary": "Models that learn, explain and forget."},
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
 
 

@@ -81,6 +81,7 @@ def open_files(
     """Open all files that the paths name."""
     if paths.count(byte_streams.STDIN_PATH) > 1:
         raise DataError("-: standard input is given twice; give it once")
+    # files are opened when their turn comes: there may be more than a process may hold open
     openers = [opener for path in paths for opener in _find_openers(path, options)]
     if not openers:
         raise DataError(f"{', '.join(map(format_path, paths))}: matches no files; give a file, a folder or a pattern")
@@ -105,6 +106,7 @@ def _find_folder_openers(path: str, options: ReadOptions) -> list[FileOpener]:
         if options.text_column and all(detect_format(str(e), options.text_column) == "text" for e in entries):
             return [partial(DocumentReader, path, _list_unlabelled(entries), "text", options)]
         return [partial(_open_file, str(e), options) for e in entries]
+    # a maildir has a folder of messages in each of cur, new and tmp, which are no classes
     folders = [root, *(e for e in entries if e.is_dir())]
     kind = options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
@@ -153,6 +155,7 @@ def detect_format(path: str, text_column: str | None = None) -> str:
     """
     if path == byte_streams.STDIN_PATH:
         return "csv"
+    # the first bytes are certain, a name may be wrong, and the content is read only where both say nothing
     start = byte_streams.read_magic_bytes(path)
     if known := next((kind for magic, kind in FORMAT_BY_MAGIC_BYTES.items() if start.startswith(magic)), None):
         return known

@@ -203,6 +203,7 @@ def rank_columns(
         raise DataError("the model reads one text; its strongest words for each class are what matters")
     truth = np.searchsorted(trained.classes_, labels)
     with task.callbacks.activity(f"leaving out {table.num_columns:,} columns in turn"):
+        # in nats, (rows,): the importance of a column is the mean of a paired difference
         surprise = _measure_surprise(trained, table, truth)
         losses = {name: _measure_surprise(trained, _blank_column(table, name), truth) for name in table.column_names}
     found = [
@@ -317,6 +318,7 @@ def _list_values_to_try(model: TableOrTextClassifier, task: FileTask, columns: M
     values: dict[str, pa.Array] = {}
     for name, kind in columns.kinds.items():
         if kind == "number":
+            # quantiles that occur in the file: no cell becomes a number that a row could not have
             steps = np.linspace(0, 1, N_NUMBERS_TRIED)
             values[name] = pc.unique(pc.quantile(table[name], steps.tolist(), interpolation="nearest").drop_null())
         elif kind == "label":
