@@ -62,6 +62,7 @@ LEARNED_ATTRIBUTES = {  # as model files and pickles name them: the field of `Le
     "sample_changes_": ("changes", 0),
     "stale_": ("stale", ()),
     "clock_": ("clock", 1.0),
+    "unlabelled_statistics_": ("unlabelled", None),
 }
 
 
@@ -512,6 +513,7 @@ def find_classifier_fault(model: LearnedClassifier) -> str | None:
     """Describe what is wrong with a loaded model, whose parameters and attributes are valid; None if nothing is."""
     learned = model._learned()
     learned.model().log_prior()  # raises if the declared probabilities do not match the classes
-    if fault := learned.rows.find_fault(learned.statistics):
-        return fault
+    for statistics in (learned.statistics, learned.unlabelled):
+        if statistics is not None and (fault := learned.rows.find_fault(statistics)):
+            return fault
     return None if learned.has_fitting_corrections() else "the corrections belong to another model"

@@ -56,6 +56,7 @@ class Learned:
     changes: int = 0  # kept rows that came or went since the corrections were derived
     stale: tuple[str, ...] = ()  # corrections that were dropped because no rows are kept to derive them from
     clock: float = 1.0  # the product of all decays
+    unlabelled: ModelStatistics | None = None  # of texts without label, as one class
 
     @property
     def classes(self) -> Array:
@@ -133,7 +134,8 @@ class Learned:
         rows, own, more = self.join(other)
         total = settle(replace(self, rows=rows), own + more)
         assert total is not None
-        return total.drop_corrections()
+        both = [part for part in (self.unlabelled, other.unlabelled) if part is not None]
+        return replace(total.drop_corrections(), unlabelled=sum(both[1:], both[0]) if both else None)
 
     def prune(self) -> Learned:
         """A copy pruned to the declared limits, such as ``max_tokens``."""
@@ -381,7 +383,8 @@ def decay(before: Learned, factor: float) -> Learned:
         raise DataError(f"factor is {factor!r}; it must be greater than 0 and at most 1.")
     if factor == 1:
         return before
-    return replace(before, statistics=factor * before.statistics, clock=before.clock * factor)
+    others = None if before.unlabelled is None else factor * before.unlabelled
+    return replace(before, statistics=factor * before.statistics, clock=before.clock * factor, unlabelled=others)
 
 
 def derive_anew(
@@ -455,7 +458,7 @@ def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) 
         return np.asarray(model.log_joint(cells))
     prior = model.log_prior()
     if learned.rows.is_calibrated:
-        return normaliser(learned.calibrated().log_probabilities(cells), prior)
+        return normaliser(learned.rows.answer(learned, cells), prior)
     # (rows, classes), normalised by row shards on all cores
     joint = model.log_joint(cells)
     return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
