@@ -158,7 +158,7 @@ def make_text_model(rng: np.random.Generator, model: str = "binary", **options: 
         {"ngram_range": (1, 2)},
         {"analyzer": "char_wb", "ngram_range": (2, 3)},
         {"lowercase": False, "min_token_length": 1},
-        {"cjk": True, "extra_tokens": "!?"},
+        {"extra_tokens": "!?"},
         {"stop_words": ["now", "cash"]},
     ]
     return pr.TextClassifier(model, calibrate=False, **(options or more[rng.integers(len(more))]))

@@ -38,7 +38,7 @@ RULES = [
     Tokenizer(lowercase=False, ngram_range=(2, 2)),
     Tokenizer(analyzer="char", ngram_range=(1, 4)),
     Tokenizer(analyzer="char_wb", ngram_range=(2, 5)),
-    Tokenizer(extra_tokens="!?_é", cjk=True, ngram_range=(1, 2)),
+    Tokenizer(extra_tokens="!?_é", ngram_range=(1, 2)),
     Tokenizer(stop_words=frozenset({"aa", "中", "zz", "σς"}), min_token_length=1, ngram_range=(1, 2)),
 ]
 

@@ -32,7 +32,6 @@ FOLDERS = [
     "service",
     "engines",
     "cli",
-    "course",
     "__main__",
 ]
 ALLOWED_ONLY_IN = {

@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import bayes, course, families, naive_bayes, plots, storage, workflows
+    from priory import bayes, families, naive_bayes, plots, storage, workflows
     from priory.bayes.continuum import Continuum
+    from priory.bayes.course import inbox
     from priory.bayes.finite import Hypotheses
-    from priory.course import inbox
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.dependence import measure_dependence
@@ -54,7 +54,6 @@ __all__ = [
     "audit",
     "bayes",
     "bayes_rate",
-    "course",
     "decide",
     "families",
     "find_drift",
@@ -95,7 +94,7 @@ _HOME = {
     "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
     "find_drift": "learning.drift_alarm",
-    "inbox": "course",
+    "inbox": "bayes.course",
     "load": "storage",
     "measure_dependence": "estimators.dependence",
     "report": "export.html_report",

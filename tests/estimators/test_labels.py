@@ -7,7 +7,7 @@ import pytest
 
 import priory as pr
 from priory import MultiLabelClassifier, NaiveBayes, TextClassifier
-from priory.core.similar_names import find_similar_labels
+from priory.core.input_guard import find_similar_labels
 from priory.errors import DataError, KindError, PrioryWarning
 from priory.estimators.label_encoding import encode_labels
 from priory.naive_bayes import GaussianNB

@@ -93,7 +93,7 @@ def test_limits_on_tokens_hold_in_a_table(model):
     seen = Text(model, max_features=7).observe(TEXTS, np.zeros(len(TEXTS), dtype=np.int32), 1)
     family = Text(model, max_features=7)
     rows = family.encode_features(family.choose_features(seen), TEXTS)
-    expected = text_model({"model": model, "max_features": 7, "cjk": True}).fit(TEXTS, ["a"] * len(TEXTS))
+    expected = text_model({"model": model, "max_features": 7}).fit(TEXTS, ["a"] * len(TEXTS))
     assert (rows.n_rows, rows.width) == (len(TEXTS), len(expected.vocabulary_))
 
 

@@ -25,8 +25,7 @@ from kept_models import FOLDER, KEPT
 from priory import families as f
 from priory import inbox
 from priory import naive_bayes as nb
-from priory.core.registration import find_registration
-from priory.core.statistics import RowCounts, Statistics
+from priory.core.statistics import RowCounts, Statistics, find_registration
 from priory.errors import PrioryError, StaleModelError
 from priory.families.base import ColumnFamily
 from priory.storage.container import ArraySections, FileContents, pack_model_file

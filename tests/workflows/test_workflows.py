@@ -51,7 +51,7 @@ def test_training_on_texts_equals_fitting_them(here, quiet):
     write("mail.csv", ["label", "text"], TEXTS)
     trained = workflows.train("mail.csv", target="label", options=PLAIN).model
     texts, labels = [text for _, text in TEXTS], [label for label, _ in TEXTS]
-    fitted = priory.TextClassifier(calibrate=False, cjk=True).fit(texts, labels)
+    fitted = priory.TextClassifier(calibrate=False).fit(texts, labels)
     assert trained.get_params() == fitted.get_params()
     np.testing.assert_array_equal(trained.predict_proba(texts), fitted.predict_proba(texts))
 

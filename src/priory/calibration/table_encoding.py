@@ -7,18 +7,18 @@ labels have code -1 and are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import erfc, sqrt
 from typing import Protocol
 
 import numpy as np
 
 from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import find_normal_quantiles
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows
-from priory.core.statistics import is_increasing
+from priory.core.statistics import is_increasing, register_record
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.families.value_counts import take_shown_values
@@ -31,8 +31,9 @@ MAX_LABELS = 31
 MAX_SCORE = 1e70  # far above normal scores and their statistics; squares of products are finite
 MISSING_LEVEL = 8  # of a column in a pair; values have the levels below it
 N_LEVELS = MISSING_LEVEL + 1
-N_TRIPLE_LEVELS = 6  # of a column in a triple, including the level of missing cells
+MAX_DEVIATIONS = 6.0  # standardised numbers beyond it count as this
 MAX_KNOTS = 65  # of the map to normal scores
+RANK_STEPS = 256  # ranks are whole numbers from 0 to this
 
 
 class CountedModel(Protocol):
@@ -44,7 +45,7 @@ class CountedModel(Protocol):
 
 @register_record(
     "ColumnCodes",
-    axes={"levels": "v", "blends": "v", "knots": "k", "scores": "k"},
+    axes={"levels": "v", "blends": "v", "knots": "k", "scores": "k", "mean": "", "deviation": ""},
     dtypes={"levels": "i8", "blends": "b1"},
 )
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,8 @@ class ColumnCodes:
     blends: Array  # (codes - 1,): whether the counts of a bin are smoothed with the next one
     knots: Array  # (knots,): values of the map to normal scores; empty for labels
     scores: Array  # (knots,): the normal scores of these values
+    mean: float = 0.0
+    deviation: float = 1.0  # the standard deviation
 
     def find_fault(self) -> str | None:
         if self.edges_or_labels.ndim != 1 or len(self.edges_or_labels) + self.is_number != len(self.levels):
@@ -67,21 +70,14 @@ class ColumnCodes:
             return "a level is not one of the few there are"
         if not self.is_number and len(set(self.edges_or_labels.tolist())) < len(self.edges_or_labels):
             return "a label is there twice"
-        if np.abs(self.scores).max(initial=0.0) > MAX_SCORE:
-            return "a score is too large"
+        if np.abs(self.scores).max(initial=0.0) > MAX_SCORE or not self.deviation > 0:
+            return "a score is too large, or a standard deviation not positive"
         return None if is_increasing(self.knots) else "its knots are not sorted"
 
     @property
     def n_codes(self) -> int:
         """The number of codes, including the one of missing cells."""
         return len(self.levels) + 1
-
-    def coarsen_levels(self, wanted: int) -> Array:
-        """(codes - 1,): map codes (except the last) to at most ``wanted`` levels."""
-        found = int(self.levels.max(initial=-1)) + 1
-        if found <= wanted:
-            return self.levels
-        return self.levels * wanted // found if self.is_number else np.minimum(self.levels, wanted - 1)
 
     @classmethod
     def from_labels(cls, labels: Array, counts: Array) -> ColumnCodes:
@@ -112,7 +108,7 @@ class ColumnCodes:
         # a frequent value with a bin of its own, among many values, is not smoothed with its neighbours
         spike = (np.bincount(bins, minlength=n_bins) == 1) & (len(values) > 2 * n_bins)
         blends = np.append(~(spike[:-1] | spike[1:]), False)
-        return cls(edges, True, levels, blends, values[knots], scores)
+        return cls(edges, True, levels, blends, values[knots], scores, *find_moments(values, counts))
 
     def encode_values(self, values: Array) -> Array:
         """Return the code of each value: labels, or rounded numbers."""
@@ -137,6 +133,37 @@ class ColumnCodes:
         if len(self.knots) < 2:
             return np.zeros(len(x))
         return np.where(np.isnan(x), 0.0, np.interp(x, self.knots, self.scores))
+
+    def standardise(self, x: float) -> float:
+        """Return a number less the mean, in standard deviations, between bounds; 0 if missing."""
+        # halves do not overflow
+        away = (x / 2 - self.mean / 2) / (self.deviation / 2) if x == x else 0.0
+        return max(-MAX_DEVIATIONS, min(away, MAX_DEVIATIONS))
+
+    @cached_property
+    def _ranks(self) -> Array:
+        """(knots,): the rank of each knot among the rows."""
+        # the normal distribution function of the scores
+        return RANK_STEPS * np.array([erfc(-score / sqrt(2)) / 2 for score in self.scores.tolist()])
+
+    def rank_column(self, cells: Cells, j: int) -> Array:
+        """(rows,): the rank of each number of column ``j``, or the code of each label; missing is below all ranks."""
+        if not isinstance(cells, NumberCells):
+            return self.encode_column(cells, j)
+        x = np.asarray(cells.data[:, j], dtype=float)
+        ranks = np.interp(x, self.knots, self._ranks) if len(self.knots) else np.zeros(len(x))
+        return np.where(np.isnan(x), -RANK_STEPS // 2, np.rint(np.nan_to_num(ranks))).astype(np.int64)
+
+
+def find_moments(values: Array, counts: Array) -> tuple[float, float]:
+    """Return mean and standard deviation of values with counts; the deviation is 1 if there is none."""
+    unit = float(np.abs(values).max(initial=0.0))
+    if not unit:
+        return 0.0, 1.0
+    share = counts / counts.sum()
+    mean = float(share @ (values / unit))
+    deviation = unit * float(np.sqrt(share @ (values / unit - mean) ** 2))
+    return unit * mean, deviation if deviation > 1e-12 * unit else max(unit, 1.0)
 
 
 def assign_bins(counts: Array, bins: int) -> Array:
@@ -189,35 +216,78 @@ class TableEncoding:
         """(columns + 1,): the offset of each column's codes among all codes, and the number of all codes."""
         return np.concatenate([[0], np.cumsum([column.n_codes for column in self.columns])]).astype(np.int64)
 
+    @cached_property
+    def is_number(self) -> Array:
+        """(columns,): whether each column holds numbers."""
+        return np.array([column.is_number for column in self.columns], dtype=bool)
+
+    @property
+    def n_numbers(self) -> int:
+        """The number of columns of numbers."""
+        return int(self.is_number.sum())
+
+    @cached_property
+    def column_of_code(self) -> Array:
+        """(codes,): the index of each code's column."""
+        return np.repeat(np.arange(len(self.columns)), np.diff(self.starts))
+
     @property
     def n_codes(self) -> int:
         """The number of codes of all columns."""
         return int(self.starts[-1])
 
+    @cached_property
+    def missing_codes(self) -> Array:
+        """(columns,): the code of a missing cell."""
+        return np.diff(self.starts) - 1
+
     def encode(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns): the code of each cell, -1 for an unknown label."""
+        return self._map_columns(ColumnCodes.encode_column, cells)
+
+    def rank_cells(self, cells: Sequence[Cells]) -> Array:
+        """(rows, columns): the rank of each number, and the code of each label."""
+        return self._map_columns(ColumnCodes.rank_column, cells)
+
+    def _map_columns(self, function: Callable[[ColumnCodes, Cells, int], Array], cells: Sequence[Cells]) -> Array:
         columns = [
-            column.encode_column(x, j)
+            function(column, x, j)
             for block, x in zip(self.blocks, cells, strict=True)
             for j, column in enumerate(block)
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(cells[0]), 0), dtype=np.int64)
 
+    def take_numbers(self, cells: Sequence[Cells]) -> Array:
+        """(rows, columns of numbers): the numbers themselves."""
+        numbers = [np.asarray(block.data, dtype=float) for block in cells if isinstance(block, NumberCells)]
+        return np.concatenate([np.zeros((len(cells[0]), 0)), *numbers], axis=1)
+
     def normal_scores(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns of numbers): the normal scores."""
-        numbers = [
-            column.normal_scores(np.asarray(x.data[:, j], dtype=float))
-            for block, x in zip(self.blocks, cells, strict=True)
-            if isinstance(x, NumberCells)
-            for j, column in enumerate(block)
-        ]
-        return np.stack(numbers, axis=1) if numbers else np.zeros((len(cells[0]), 0))
+        numbers = self.take_numbers(cells)
+        maps = (column.normal_scores for column in self.columns if column.is_number)
+        scores = [to_scores(x) for to_scores, x in zip(maps, numbers.T, strict=True)]
+        return np.stack(scores, axis=1) if scores else numbers
 
-    def encode_levels(self, codes: Array, n_levels: int) -> Array:
+    def sum_levels(self, shares: Array) -> Array:
+        """(columns, levels): the shares of codes (codes,), summed over the codes of each coarse level."""
+        own = zip(self.columns, np.split(shares, self.starts[1:-1]), strict=True)
+        return np.stack(
+            [np.bincount(np.append(column.levels, MISSING_LEVEL), share, N_LEVELS) for column, share in own]
+        )
+
+    def standardise(self, numbers: Array) -> Array:
+        """(rows, columns of numbers): numbers less their mean, in standard deviations, between bounds; 0 if missing."""
+        columns = [column for column in self.columns if column.is_number]
+        mean, deviation = (np.array([getattr(c, name) for c in columns]) for name in ("mean", "deviation"))
+        away = (numbers / 2 - mean / 2) / (deviation / 2)
+        return np.clip(np.where(np.isnan(numbers), 0.0, away), -MAX_DEVIATIONS, MAX_DEVIATIONS)
+
+    def encode_levels(self, codes: Array) -> Array:
         """(rows, columns): the coarse level of each code, -1 for an unknown label; the last level means missing."""
         levels = np.full(codes.shape, -1, dtype=np.int32)
         for j, column in enumerate(self.columns):
-            levels[:, j] = np.append(column.coarsen_levels(n_levels - 1), [n_levels - 1, -1])[codes[:, j]]
+            levels[:, j] = np.append(column.levels, [MISSING_LEVEL, -1])[codes[:, j]]
         return levels
 
 

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core._kernel import exact as kernel
-from priory.core.registration import register_record
 from priory.core.sharding import space_evenly
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 

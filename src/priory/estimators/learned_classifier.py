@@ -180,11 +180,10 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         """Learn from more rows; all calls together give the same statistics as one ``fit``."""
         core, rows = self._declare()
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
-        strict, known = self._requires_all_classes, core.state
-        declared = None if classes is None else sort_labels(classes)
+        strict, declared = self._requires_all_classes, None if classes is None else sort_labels(classes)
         # as in scikit-learn: the first call sorts and deduplicates classes, later calls have to repeat them
         n_repeated = 0 if classes is None or declared is None else np.size(classes) - len(declared)
-        if strict and known is not None and n_repeated:
+        if strict and n_repeated and (known := core.state) is not None:
             was = f"was: {known.classes}"
             raise DataError(f"`classes={classes!r}` is not the same as on last call to partial_fit, {was}")
         core.learn_batch(rows, X, encode, weight, declared, strict=strict)
@@ -198,8 +197,10 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         After ``decay`` a row weighs less than when it was learned: pass ``learned_at``, the value of ``clock_`` at that
         time.
         """
-        encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
-        self._change(lambda before: algebra.forget(before, X, encode, weight, learned_at))
+        core, _ = self._declare()
+        if not core.has_learned:
+            raise_not_fitted(self)
+        core.forget_batch(X, partial(encode_labels, y), convert_to_numpy(sample_weight), learned_at)
         return self
 
     def decay(self, factor: float) -> Self:
@@ -401,6 +402,16 @@ class CorrectedClassifier(LearnedClassifier):
         """
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
         self._change(lambda before: algebra.derive_anew(before, X, encode, weight))
+        return self
+
+    def prepare_standby(self) -> Self:
+        """Derive corrections that can answer at once when a kept row is forgotten.
+
+        Without them, the next answer after forgetting a kept row has to wait until the corrections are derived anew.
+        With them it is given by corrections that have never seen a quarter of the kept rows, among them that row, until
+        ``refresh`` derives new ones. It takes as long as four times ``refresh``; call it again after ``refresh``.
+        """
+        self._declare()[0].prepare_standby()
         return self
 
     def with_corrections(self) -> Self:

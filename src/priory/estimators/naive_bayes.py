@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from priory.calibration.answer_lines import split_answers
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
@@ -80,8 +81,8 @@ class NaiveBayes(CorrectedClassifier):
         Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
         more than 64 classes each column is weighed as a whole, and nothing else is corrected.
     structure : "auto" or "naive"
-        "naive": columns are weighed one by one. "auto" also weighs pairs and triples of columns, and all numbers
-        together, as far as that predicts rows left out better.
+        "naive": columns are weighed one by one. "auto" also weighs pairs of columns, boosted trees, and all numbers
+        together, as far as they predict rows left out better.
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive corrections from whenever it has learned,
         forgotten or merged; 5,000 by default (50,000 if ``refine`` is true). With 0 it keeps none.
@@ -214,22 +215,24 @@ class NaiveBayes(CorrectedClassifier):
 
         ``unit`` is the unit of display: "decibans", "nats", "bits", or "probability" for P(value | class) and factors.
 
-        Each line is the evidence of a column after tempering, which gives each part of the model a weight;
-        "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
-        several columns together add. "limit of n rows" bounds the odds, because n rows do not justify more.
+        Of a corrected model each line is what that column did to this answer, compared to the average row; a line such
+        as "age x income" is what two columns did together, beyond what each did by itself. "share of the base rate" is
+        how far the pool of answers keeps to the class shares, "missing cells" what they leave open, and "limit of n
+        rows" bounds the odds, because n rows do not justify more. Of a model that is only tempered, "prior (tempered)"
+        is the class prior times its weight.
         """
         learned = self._learned()
         rows, table = learned.rows.read(X, "answer", learned.statistics)
-        cells, model = rows.read_cells(table), learned.model()
-        # weights is (rows, 1 + columns): the prior first
-        split = learned.calibrated().split_evidence(cells)
-        terms = model.log_likelihood_terms(cells) * split.weights[:, None, 1:]  # (rows, classes, columns)
-        names, positions = list(model.schema.names), table.find_columns(model.schema.names)
-        # corrections of several columns become lines of their own
-        lines, added = split.finish_lines(terms, slice(None))
-        values = [[*(table.get_cell(row, j) for j in positions), *("" for _ in added)] for row in range(table.rows)]
+        found, model = split_answers(learned.calibrated(), rows.read_cells(table)), learned.model()
+        names, positions = model.schema.names, table.find_columns(model.schema.names)
+        sources = [source if isinstance(source, str) else tuple(names[k] for k in source) for source in found.sources]
+        # only lines of one column have a value
+        values = [
+            [*(table.get_cell(row, j) for j in positions), *("" for _ in sources[len(names) :])]
+            for row in range(table.rows)
+        ]
         return Ledgers.of(
-            *(learned.classes, split.prior, lines, [*names, *added], values, split.prior_name),
+            *(learned.classes, found.first, found.lines, sources, values, found.name),
             unit=check_unit(unit),
             corrections=learned.correction_names,
             smoothing=model.describe_smoothing(),
@@ -284,6 +287,12 @@ class NaiveBayes(CorrectedClassifier):
         """Map each column of dates to its time zone, "" for none."""
         schema: Schema = self._find_attribute("_schema")
         return schema.find_zones()
+
+    @property
+    def column_formats_(self) -> dict[str, str]:
+        """Map each column written in a notation such as 1.234,5 or 31/12/2024 to it."""
+        schema: Schema = self._find_attribute("_schema")
+        return dict(schema.formats)
 
     @property
     def alpha_(self) -> float:

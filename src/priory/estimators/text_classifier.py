@@ -10,26 +10,18 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from priory.calibration.corrections import EvidenceSplit
+from priory.calibration.answer_lines import TextAnswers, finish_text_lines, split_text_answers
+from priory.calibration.corrections import CalibratedModel
 from priory.core.display_table import DisplayTable
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array, Label
 from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.text_rows import TextRows
 from priory.learning.unlabelled_texts import count_unlabelled, find_choice, forget_unlabelled, learn_unlabelled
+from priory.model import ledger
 from priory.model.document_model import DocumentModel
-from priory.model.ledger import (
-    Ledger,
-    LedgerLine,
-    Ledgers,
-    TokenEvidence,
-    check_unit,
-    find_strongest_tokens,
-    make_token_lines,
-    move_absence,
-)
 from priory.model.model_statistics import ClassPrior, ClassWeight, ModelStatistics
 from priory.text.documents import Document
 from priory.text.sparse_counts import SparseCounts
@@ -71,8 +63,6 @@ class TextClassifier(CorrectedClassifier):
         A language of the Snowball stemmer, such as "english". Needs PyStemmer.
     extra_tokens : str
         Characters that are tokens of their own, such as "!?".
-    cjk : bool
-        Whether runs of scripts without spaces are read as pairs of characters.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
     vocabulary : iterable of str, optional
@@ -193,7 +183,6 @@ class TextClassifier(CorrectedClassifier):
         min_token_length: int = 2,
         stem: str | None = None,
         extra_tokens: str = "",
-        cjk: bool = False,
         stop_words: str | Iterable[str] | None = None,
         vocabulary: Iterable[str] | None = None,
         unknown: bool = False,
@@ -221,7 +210,6 @@ class TextClassifier(CorrectedClassifier):
         self.min_token_length = min_token_length
         self.stem = stem
         self.extra_tokens = extra_tokens
-        self.cjk = cjk
         self.stop_words = stop_words
         self.vocabulary = vocabulary
         self.unknown = unknown
@@ -457,36 +445,38 @@ class TextClassifier(CorrectedClassifier):
 
     # -- explaining ----------------------------------------------------------------------------------------------
 
-    def explain(self, X: object, unit: str = "decibans") -> Ledgers:
+    def explain(self, X: object, unit: str = "decibans") -> ledger.Ledgers:
         """Explain each text by a ledger of its tokens: the evidence for every class, the count and the places of each.
 
         ``unit`` is the unit of display: "decibans", "nats", "bits", or "probability" for P(word | class) and factors.
         """
         learned = self._learned()
-        check_unit(unit)
+        ledger.check_unit(unit)
         self._token_counts()
         rows, texts = learned.rows.read([X] if isinstance(X, (str, bytes)) else X, "answer")
-        cells = rows.read_cells(texts)
-        split = learned.calibrated().split_evidence(cells)
-        answers = rows.answer(learned, cells) if rows.is_calibrated else split.answers
-        split = replace(split, rest=split.rest + (answers - split.answers), answers=answers)
-        prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
-        named, naive = learned.correction_names, learned.model()
-        return Ledgers(
-            [
-                replace(explain_document(naive, document, split, row, prior), unit=unit, corrections=named)
-                for row, document in enumerate(texts.documents)
-            ]
-        )
+        model, cells = learned.calibrated(), rows.read_cells(texts)
+        found = split_text_answers(model, cells)
+        naive, names = learned.model(), learned.correction_names
+        ledgers = [
+            replace(explain_document(model, naive, document, found, row), unit=unit, corrections=names)
+            for row, document in enumerate(texts.documents)
+        ]
+        choice = find_choice(learned)
+        if choice is not None and choice.table is not None:
+            # what texts without label did to the log odds, (rows, classes), as one line
+            others = rows.answer(learned, cells) - model.log_probabilities(cells)
+            lines = [ledger.LedgerLine("(other texts)", "", tuple(row)) for row in others.tolist()]
+            ledgers = [replace(one, lines=(*one.lines, line)) for one, line in zip(ledgers, lines, strict=True)]
+        return ledger.Ledgers(ledgers)
 
-    def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
+    def evidence(self, label: Label, max_tokens: int = 20) -> list[ledger.TokenEvidence]:
         """List the tokens with the most evidence for a class: common there, and rare in other classes."""
         model = self._model()
         labels = model.classes.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
         bag = model.text.build_bag(model.records)
-        return find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
+        return ledger.find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -496,26 +486,32 @@ class TextClassifier(CorrectedClassifier):
 
 
 def explain_document(
-    naive: DocumentModel, document: Document, split: EvidenceSplit, row: int, prior: LedgerLine
-) -> Ledger:
-    """Make the ledger of a document, given its row in the split evidence."""
+    calibrated: CalibratedModel, naive: DocumentModel, document: Document, found: TextAnswers, row: int
+) -> ledger.Ledger:
+    """Make the ledger of a document, given its row in the answers."""
     model, records = naive.text, naive.records
     words = check_words_kept(model.select_counts(records))
     # table (tokens, classes): log-likelihood of each token; constant (classes,): of a text without any
     table, constant = model.token_weights(records)
     row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
-    lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
+    lines = ledger.make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
     if model.model == "bernoulli":
         # Bernoulli weights are log-odds against absence: show log p(present | c), and absent words in one line
         rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
-        lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
+        lines, constant = ledger.move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
     if constant.any():
-        lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
-    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant)).T  # by class
-    evidence, names = split.finish_lines(split.weights[row, 1] * evidence[None], slice(row, row + 1))
-    lines += [LedgerLine(name, "", ()) for name in names]
-    # evidence is (1, classes, lines)
-    weighed = zip(lines, evidence[0].T.tolist(), strict=True)
+        lines.append(ledger.LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
+    weight = float(found.weights[row])
+    lines = [replace(line, log_likelihood=tuple(weight * x for x in line.log_likelihood)) for line in lines]
+    if found.features is not None:
+        lines = ledger.add_feature_lines(
+            lines, document, model.vocabulary.tokenizer, found.features, found.feature_weights
+        )
+    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant))
+    split = finish_text_lines(calibrated, found, row, evidence)
+    lines += [ledger.LedgerLine(name, "", ()) for name in split.sources if isinstance(name, str)]
+    weighed = zip(lines, split.lines[0].T.tolist(), strict=True)
     lines = [replace(line, log_likelihood=tuple(by_class)) for line, by_class in weighed]
     text = document if isinstance(document, str) else document.decode()
-    return Ledger(tuple(naive.classes.tolist()), prior, tuple(lines), text)
+    prior = ledger.LedgerLine(split.name, "", tuple(split.first[0].tolist()))
+    return ledger.Ledger(tuple(naive.classes.tolist()), prior, tuple(lines), text)

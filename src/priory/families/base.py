@@ -27,12 +27,12 @@ from priory.core.column_kernels import assign_single_class
 from priory.core.display_table import DisplayTable, EstimateTable
 from priory.core.exact_sums import ExactSums
 from priory.core.logspace import log
-from priory.core.registration import BY_CLASS, Registration, add_registration
 from priory.core.sharding import ColumnSubset, score_shards
-from priory.core.statistics import Statistics
+from priory.core.statistics import BY_CLASS, Registration, Statistics, add_registration
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.open_columns import OpenColumns, OpenRecord
+from priory.families.open_guards import ColumnGuard, RecordGuard
 from priory.families.value_counts import ValueCounts
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
@@ -124,6 +124,10 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     def open(self, statistics: BlockT) -> OpenColumns:
         """Prepare the columns for row-by-row updates and scores; families override this with faster, mutable counts."""
         return OpenRecord(self, statistics)
+
+    def guard(self, statistics: BlockT, group: int) -> ColumnGuard:
+        """Prepare to decide whether single rows of a class can be forgotten."""
+        return RecordGuard(self, statistics, group)
 
     @abstractmethod
     def n_parameters(self, statistics: BlockT) -> int:

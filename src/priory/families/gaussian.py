@@ -14,6 +14,7 @@ from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
 from priory.families.open_columns import OpenColumns, OpenGaussians
+from priory.families.open_guards import ColumnGuard, guard_moments
 
 MAX_STEP_IN_UNITS = 1e100
 MAX_ABS_Z = 1e140  # clipped here: the square of a larger value would overflow, and the result is the same
@@ -260,6 +261,9 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
             x, statistics.units(), centre, precision, power, constant, inclusion
         )
         return relative + column_kernels.score_student_t(x, statistics.units(), *shared)
+
+    def guard(self, statistics: Moments, group: int) -> ColumnGuard:
+        return guard_moments(statistics, group)
 
     def open(self, statistics: Moments) -> OpenColumns:
         return OpenGaussians(self, statistics)

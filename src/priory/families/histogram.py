@@ -22,6 +22,7 @@ from priory.families import dirichlet
 from priory.families.base import Family, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.leave_one_out import Atom, LeaveOneOutResult, RowRemovals, leave_out_bins, outer_edge
 from priory.families.open_columns import OpenBins, OpenColumns
+from priory.families.open_guards import ColumnGuard, guard_rounded_numbers
 from priory.families.value_counts import ValueCounts
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
@@ -217,6 +218,9 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         edges, counts, _ = self.choose_bins(statistics)
         atom = Atom.find(statistics.values, np.atleast_2d(statistics.counts).sum(axis=0))
         return float(atom.measure_gain(np.atleast_2d(counts).sum(axis=0), _log_widths(edges), self.bits).sum())
+
+    def guard(self, statistics: tuple[ValueCounts, ...], group: int) -> ColumnGuard:
+        return guard_rounded_numbers(statistics, group, self.bits)
 
     def open(self, statistics: tuple[ValueCounts, ...]) -> OpenColumns:
         is_proper = self.alpha is None or np.all(np.asarray(self.alpha) > 0)

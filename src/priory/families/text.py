@@ -77,7 +77,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     model: str = "binary"
     alpha: float | Literal["evidence"] = 1.0
-    tokenizer: Tokenizer = field(default_factory=lambda: Tokenizer(cjk=True))
+    tokenizer: Tokenizer = field(default_factory=Tokenizer)
     average: bool = False
     stop_words: frozenset[str] | None = None
     min_df: float = 1

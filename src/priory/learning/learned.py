@@ -21,20 +21,20 @@ and ``+`` drop them, and ``stale`` names them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from priory.calibration.corrections import CalibratedModel, Corrections
-from priory.core.input_guard import check_sample_weight, round_weights
+from priory.core.input_guard import check_sample_weight, describe_similar_labels, round_weights
 from priory.core.logspace import log_normalise
 from priory.core.sharding import find_memory_limit, score_shards
-from priory.core.similar_names import describe_similar_labels, suggest_name
 from priory.core.statistics import find_members, find_unlearned_row
 from priory.core.typing import Array
-from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
+from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError, suggest_name
 from priory.learning.row_kind import Batch, RowKind, warn_user
+from priory.learning.standby import NO_STANDBY, Standby, derive_standby, keep_standby
 from priory.model.cells import take_rows
 from priory.model.model_statistics import ModelStatistics
 from priory.model.row_sample import RowSample, choose_memory
@@ -56,6 +56,7 @@ class Learned:
     changes: int = 0  # kept rows that came or went since the corrections were derived
     stale: tuple[str, ...] = ()  # corrections that were dropped because no rows are kept to derive them from
     clock: float = 1.0  # the product of all decays
+    standby: Standby = field(default_factory=dict)  # answers while corrections are derived; not part of a file
     unlabelled: ModelStatistics | None = None  # of texts without label, as one class
 
     @property
@@ -66,15 +67,32 @@ class Learned:
     def with_parameters(self, declared: RowKind[Any]) -> Learned:
         """A copy with the parameters of ``declared``."""
         rows = self.rows.with_parameters(declared)
-        return self if rows is self.rows else replace(self, rows=rows)
+        if rows is self.rows:
+            return self
+        is_same = repr(rows.parameters) == repr(self.rows.parameters)
+        return replace(self, rows=rows, standby=self.standby if is_same else NO_STANDBY)
 
     def model(self) -> Any:
         """The model of these statistics, uncorrected."""
         return self.rows.model(self.statistics)
 
     def find_corrections(self) -> Corrections | None:
-        """The corrections in use: kept ones, or else derived from the statistics."""
-        return self.derive_corrections() if self.corrections is None else self.corrections
+        """The corrections in use: kept ones, or else a standby set, or else derived from the statistics."""
+        if self.corrections is not None:
+            return self.corrections
+        return next(iter(self.find_stand_in().values()), None) or self.derive_corrections()
+
+    def find_stand_in(self) -> Standby:
+        """The standby set in use: there is one after kept rows were forgotten, until corrections are derived."""
+        is_needed = self.corrections is None and self.statistics.find_derived("corrections") is None
+        return self.standby if is_needed and len(self.standby) == 1 else NO_STANDBY
+
+    def prepare_standby(self) -> Learned:
+        """A copy with its corrections and a standby set for each block of the kept rows; unchanged if it has them."""
+        if self.corrections is not None and self.standby:
+            return self
+        ready = self.use_corrections(self.derive_corrections()) if self.corrections is None else self
+        return replace(ready, standby=derive_standby(ready))
 
     def derive_corrections(self) -> Corrections | None:
         """Derive corrections from the kept rows; None if there are none, or too few."""
@@ -113,7 +131,7 @@ class Learned:
 
     def use_corrections(self, corrections: Corrections | None) -> Learned:
         """A copy with corrections that were just derived."""
-        return replace(self, corrections=corrections, changes=0)
+        return replace(self, corrections=corrections, changes=0, standby=NO_STANDBY)
 
     def drop_corrections(self) -> Learned:
         """Drop the corrections: they are derived again on demand, or listed as ``stale`` without kept rows."""
@@ -135,7 +153,8 @@ class Learned:
         total = settle(replace(self, rows=rows), own + more)
         assert total is not None
         both = [part for part in (self.unlabelled, other.unlabelled) if part is not None]
-        return replace(total.drop_corrections(), unlabelled=sum(both[1:], both[0]) if both else None)
+        others = sum(both[1:], both[0]) if both else None
+        return replace(total.drop_corrections(), standby=NO_STANDBY, unlabelled=others)
 
     def prune(self) -> Learned:
         """A copy pruned to the declared limits, such as ``max_tokens``."""
@@ -144,7 +163,7 @@ class Learned:
     def __sub__(self, part: Learned) -> Learned | None:
         rows, own, less = self.join(part)
         left = settle(replace(self, rows=rows), own - less)
-        return None if left is None else left.drop_corrections()
+        return None if left is None else replace(left.drop_corrections(), standby=NO_STANDBY)
 
 
 def settle(learned: Learned, statistics: ModelStatistics) -> Learned | None:
@@ -281,7 +300,7 @@ def learn_more(
 
 def _step_tempering(before: Learned, batch: Any, labels: Array, group: Array, weight: Array | None) -> Learned:
     """Predict, then learn: the tempering of the corrections learns from the answers to a new batch."""
-    corrections = before.find_corrections()
+    corrections = before.derive_corrections() if before.corrections is None else before.corrections
     # positions of rows with a known class and a weight; others cannot be scored
     used = np.flatnonzero(find_members(labels, before.classes)[group] & (weight is None or weight > 0))
     if corrections is None or not len(used):
@@ -362,7 +381,16 @@ def forget(
         located.column = error.column
         raise located from None
     after = settle(replace(before, rows=rows), left)
-    return None if after is None else after.drop_corrections()
+    if after is None:
+        return None
+    kept = _list_kept_rows(before, rows, batch, labels, group) if before.standby else None
+    return replace(after.drop_corrections(), standby=keep_standby(before.standby, kept))
+
+
+def _list_kept_rows(before: Learned, rows: RowKind[Any], batch: Batch, labels: Array, group: Array) -> list[int] | None:
+    """The hashes of rows to forget; None if one of them is not among the kept rows."""
+    sample, hashes = before.statistics.sample, rows.hash_rows(rows.read_cells(batch), labels, group)
+    return hashes.tolist() if sample is not None and np.isin(hashes, sample.hashes).all() else None
 
 
 def _check_known_classes(classes: Array, labels: Array, group: Array, weight: Array | None) -> None:

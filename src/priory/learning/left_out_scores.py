@@ -102,7 +102,7 @@ def judge_parts(learned: Learned, sample: RowSample) -> Scores:
 
 def answer_without(learned: Learned, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
     """(rows, classes): log p(c | x) by the model without ``part``, its corrections derived from the rest."""
-    rest = replace(learned, statistics=learned.statistics - part, corrections=None)
+    rest = Learned(learned.rows, learned.statistics - part, unlabelled=learned.unlabelled)
     return rest.rows.answer(rest, cells)
 
 

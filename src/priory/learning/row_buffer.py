@@ -9,8 +9,8 @@ is. The rows are counted in one batch when the statistics are read, or when they
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -21,6 +21,8 @@ from priory.calibration.row_corrections import RowCorrections, step_tempering
 from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
 from priory.learning.learned import Learned, settle
+from priory.learning.row_kind import RowKind
+from priory.learning.standby import Standby, find_block, keep_standby
 from priory.model.cells import hash_value
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel, OpenSample, RowT
@@ -30,7 +32,7 @@ from priory.text.token_features import SingleTextReader, TokenFeatures, make_pai
 from priory.text.tokenizer import Tokenizer
 
 MAX_PENDING_BYTES = 1 << 26  # of rows that the record lacks
-MAX_REMEMBERED_ROWS = 100_000  # rows learned one at a time whose hashes are remembered
+MAX_REMEMBERED_ROWS = 100_000  # rows learned since the corrections were derived whose hashes are remembered
 
 
 class RowBuffer(Generic[RowT]):
@@ -41,12 +43,13 @@ class RowBuffer(Generic[RowT]):
         self.model, self.labels = model, statistics.classes.tolist()
         self.is_limited = learned.rows.is_calibrated  # whether answers are limited by the number of rows
         self._succession: Succession | None = None  # until the next row
+        self.standby = learned.standby
+        self._rows = learned.rows
         self.sample: OpenSample[RowT] | None = None
         self.corrections: BufferCorrections | None = None  # None: not derived yet, or not valid any more
         self._group = {label: group for group, label in enumerate(self.labels)}
         self._label_type = type(self.labels[0])
         self._label_hashes = [hash_value(label) for label in self.labels]
-        self._remembered: OrderedDict[int, int] = OrderedDict()  # how often each of the last rows was learned
         self.restart(statistics)
         if learned.corrections is not None or not learned.rows.is_calibrated:
             is_derived = statistics.sample is not None and (
@@ -62,6 +65,7 @@ class RowBuffer(Generic[RowT]):
 
     def restart(self, statistics: ModelStatistics) -> None:
         """Empty the buffer, after its rows were counted into ``statistics``."""
+        self.model.restart(statistics)
         self.learned: list[tuple[RowT, int]] = []
         self.forgotten: list[tuple[RowT, int]] = []
         self.pending_bytes = 0
@@ -111,38 +115,44 @@ class RowBuffer(Generic[RowT]):
         self.learned.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         self._new[row_hash] = self._new.get(row_hash, 0) + 1
-        self._remembered[row_hash] = self._remembered.get(row_hash, 0) + 1
-        if len(self._remembered) > MAX_REMEMBERED_ROWS:
-            self._remembered.popitem(last=False)
         if self.sample is not None and (changes := self.sample.add(row_hash, row, group)):
             self._count_changes(changes)
 
     def forget(self, row: RowT, group: int) -> bool:
         """Forget a row; return False, changing nothing, if only the full statistics can tell.
 
-        They are needed where the row may not have been learned, and where it is the last of its class.
+        They are needed where the row cannot have been learned, and where it is the last of its class.
         """
         row_hash = self.hash_row(row, group)
-        is_known = row_hash in self._remembered or (self.sample is not None and row_hash in self.sample)
         # the last row of a class removes the class, which changes every shape
         if self.model.n[group] <= 1 or (self.sample is not None and not self.sample.can_remove(row_hash)):
             return False
-        if not self.model.forget(row, group, is_known, is_new=row_hash in self._new):
+        if not self.model.forget(row, group, is_new=row_hash in self._new):
             return False
         self._succession = None
-        # decrement both multisets of hashes
-        for counts in (self._remembered, self._new):
-            if counts.get(row_hash, 0) > 1:
-                counts[row_hash] -= 1
-            else:
-                counts.pop(row_hash, None)
+        copies = self._new.pop(row_hash, 0)
+        if copies > 1:
+            self._new[row_hash] = copies - 1
         self.forgotten.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         # a forgotten row must not influence answers through corrections
-        if self.corrections is not None and not self.corrections.forget(row_hash):
-            self.corrections = None
+        is_kept = self.sample is not None and row_hash in self.sample
+        self.standby = keep_standby(self.standby, [row_hash] if is_kept else None)
+        if self.corrections is not None and not self.corrections.forget(row_hash, is_kept):
+            self.corrections = follow_standby(self._rows, self.standby)
         if self.sample is not None and (changes := self.sample.remove(row_hash)):
             self._count_changes(changes)
+        return True
+
+    def forget_all(self, rows: Sequence[RowT], groups: Sequence[int]) -> bool:
+        """Forget rows; return False, changing nothing, if only the full statistics can tell of one of them."""
+        corrections, pairs = copy(self.corrections), list(zip(rows, groups, strict=True))
+        for place, pair in enumerate(pairs):
+            if not self.forget(*pair):
+                for row, group in pairs[:place]:
+                    self._learn_row(row, group, self.hash_row(row, group))
+                self.corrections = corrections
+                return False
         return True
 
     def _count_changes(self, changes: int) -> None:
@@ -179,6 +189,8 @@ class RowBuffer(Generic[RowT]):
     def prepare_answer(self, learned: Learned) -> Learned:
         """Derive invalid corrections and, if needed, families, from statistics with all rows."""
         if self.corrections is None:
+            self.corrections = follow_standby(learned.rows, learned.find_stand_in())
+        if self.corrections is None:
             learned = learned.use_corrections(learned.derive_corrections())
             self.corrections = follow_corrections(learned, is_fresh=True)
         if self.corrections.needs_families and self.model.needs_record:
@@ -199,11 +211,11 @@ class RowBuffer(Generic[RowT]):
                 return before.rows.sample(self.model.make_cells(rows), before.classes, group, None, memory)[0]
 
             total = replace(total, sample=self.sample.close(sample))
-        if self.corrections is None:
+        if self.corrections is None or self.corrections.block is not None:
             after = before.drop_corrections()
         else:
             after = replace(before, corrections=self.corrections.corrections, changes=self.corrections.changes)
-        return settle(after, total)
+        return settle(replace(after, standby=self.standby), total)
 
     def _observe(self, before: Learned, pending: Sequence[tuple[RowT, int]]) -> ModelStatistics:
         rows, group = zip(*pending, strict=True)
@@ -219,6 +231,14 @@ def follow_corrections(learned: Learned, is_fresh: bool) -> BufferCorrections:
     return BufferCorrections(learned.corrections, rows.tokenizers, rows.parameters.refresh_after, changes)
 
 
+def follow_standby(rows: RowKind[Any], standby: Standby) -> BufferCorrections | None:
+    """The only standby set for single rows; None if there is not exactly one."""
+    if len(standby) != 1:
+        return None
+    [(block, corrections)] = standby.items()
+    return BufferCorrections(corrections, rows.tokenizers, rows.parameters.refresh_after, 0, block)
+
+
 class BufferCorrections:
     """The corrections in use, and the rows learned since that they do not depend on.
 
@@ -232,8 +252,9 @@ class BufferCorrections:
         tokenizers: Sequence[Tokenizer],  # of each text
         refresh_after: float,
         changes: int,  # kept rows that came or went since the corrections were derived
+        block: int | None = None,  # of kept rows that a standby set has never seen
     ) -> None:
-        self.refresh_after, self.changes = refresh_after, changes
+        self.refresh_after, self.changes, self.block = refresh_after, changes, block
         self._unseen: dict[int, int] = {}  # how often each row was learned since, by its hash
         self.rows = None if corrections is None else RowCorrections(corrections)
         self.tempers_columns = _tempers_columns(corrections, len(tokenizers))
@@ -264,9 +285,9 @@ class BufferCorrections:
         elif len(self._unseen) < MAX_REMEMBERED_ROWS:
             self._unseen[row_hash] = self._unseen.get(row_hash, 0) + 1
 
-    def forget(self, row_hash: int) -> bool:
+    def forget(self, row_hash: int, is_kept: bool) -> bool:
         """Forget a row; return False if the corrections may depend on it."""
-        if self.rows is None:
+        if self.rows is None or (is_kept and self.block == find_block(row_hash)):
             return True
         copies = self._unseen.pop(row_hash, 0)
         if copies > 1:
@@ -285,7 +306,10 @@ class BufferCorrections:
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
         evidence = model.evidence(row) if self.tempers else None
-        return self.rows.log_probabilities(model.list_coded_cells(row), evidence, tokens)
+        cells = model.list_coded_cells(row)
+        if self.rows.has_gap(cells):
+            return self.rows.complete_row(model.make_cells([row]), evidence, tokens, model.estimated_log_prior())
+        return self.rows.log_probabilities(cells, evidence, tokens)
 
 
 def _tempers_columns(corrections: Corrections | None, n_texts: int) -> bool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
-    *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "cjk", "stop_words"),
+    *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "stop_words"),
     *("vocabulary", "unknown", "min_df", "max_df", "max_features", "buckets", "max_tokens"),
 )
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
@@ -101,7 +101,6 @@ class TextRows(RowKind[TextBatch]):
             stop_words=load_stop_words(p.stop_words),
             stem=p.stem,
             extra_tokens=p.extra_tokens,
-            cjk=p.cjk,
         )
         return build_vocabulary(
             tokenizer,
@@ -157,8 +156,8 @@ class TextRows(RowKind[TextBatch]):
     def wrap_row(self, x: Document, learns: bool) -> list[Document]:
         return [x]
 
-    def list_rows(self, batch: TextBatch) -> list[Document]:
-        return list(batch.documents)
+    def list_rows(self, X: object) -> list[Document] | None:
+        return X if isinstance(X, list) else None
 
     def read_cells(self, batch: TextBatch) -> list[Cells]:
         return [TextCells(batch.documents)]

@@ -15,7 +15,7 @@ from priory.core.typing import Array
 from priory.model.cells import Cells, TextCells, hash_bytes
 from priory.model.document_model import DocumentModel
 from priory.model.ledger import measure_text_length
-from priory.model.model_statistics import ResolvedPrior, log_class_prior
+from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior
 from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_column_name
 from priory.text.documents import Document
 from priory.text.text_model import OpenCounts
@@ -57,11 +57,14 @@ class OpenModel(Protocol[RowT]):
     def learn(self, row: RowT, group: int) -> None:
         """Add a row to the counts, including ``n``."""
 
-    def forget(self, row: RowT, group: int, is_known: bool, is_new: bool) -> bool:
-        """Remove a row; return False, changing nothing, if it may not have been learned.
+    def forget(self, row: RowT, group: int, is_new: bool) -> bool:
+        """Remove a row; return False, changing nothing, if the statistics might refuse to subtract it.
 
-        ``is_known``: it certainly was learned; ``is_new``: after the statistics were last updated.
+        ``is_new``: it was learned after the statistics were last updated.
         """
+
+    def restart(self, statistics: ModelStatistics) -> None:
+        """Continue from statistics that include all rows so far."""
 
     @property
     def needs_record(self) -> bool:
@@ -251,11 +254,14 @@ class OpenTexts:
         self.counts.learn(row, group)
         self.prior.count(group, 1.0)
 
-    def forget(self, row: Document, group: int, is_known: bool, is_new: bool) -> bool:
+    def forget(self, row: Document, group: int, is_new: bool) -> bool:
         if not self.counts.forget(row, group):
             return False
         self.prior.count(group, -1.0)
         return True
+
+    def restart(self, statistics: ModelStatistics) -> None:
+        """Do nothing: the counts are those of all texts."""
 
     @property
     def needs_record(self) -> bool:

@@ -17,9 +17,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from priory.core.content_hash import WORD_MASK, scramble_bits, scramble_number
-from priory.core.registration import register_record
 from priory.core.sharding import map_shards
-from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
+from priory.core.statistics import ROUNDING_TOLERANCE, Statistics, register_record
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.model.cells import Cells, hash_bytes, hash_value, take_rows

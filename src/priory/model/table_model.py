@@ -21,17 +21,15 @@ from priory.families import Text
 from priory.families.base import AnyFamily
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
 from priory.families.text import TextStatistics
-from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.cells import Cells, TextCells, find_filled, take_columns, take_rows
 from priory.model.family_choice import (
     INCLUSION_TOLERANCE,
     FamilyChoice,
     argmax_evidence,
     column_inclusion,
-    find_filled,
-    take_columns,
+    leave_out_block,
 )
 from priory.model.ledger import EvidenceTerms, measure_text_lengths
-from priory.model.left_out_rows import leave_out_block
 from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior, observe_cells
 from priory.model.schema import Schema, family_with_prior, instantiate_family, matches_candidate
 from priory.text.token_features import TokenFeatures

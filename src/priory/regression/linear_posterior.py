@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dtrtri
 from scipy.special import gammaln, stdtrit
 
 from priory.core.logspace import LOG_TWO_PI, log
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.regression.cross_products import CrossProducts, centre_products

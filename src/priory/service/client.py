@@ -183,10 +183,6 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
         """Score the model on labelled rows, or by cross-validation on the rows that it keeps."""
         return self._call("POST", f"/v1/models/{name}/evaluate", _make_body(rows, labels))
 
-    def audit(self, name: str, rows: RowInput, labels: LabelInput | None = None) -> ObjectT:
-        """Search rows for leakage."""
-        return self._call("POST", f"/v1/models/{name}/audit", _make_body(rows, labels))
-
     def get_history(self, name: str, before: int | None = None, limit: int = 100, content: bool = False) -> ObjectT:
         """Return the changes of a model, newest first."""
         given = {"limit": limit, "before": before, "content": 1 if content else None}

@@ -32,8 +32,8 @@ class Verdict(NamedTuple):
     def format(self) -> str:
         """Format the value of the header as one line of ASCII; other characters become encoded words (RFC 2047).
 
-        >>> Verdict("spam", 0.99312, (("cash", 8.7), ("(together)", 3.1), ("zürich", -1.2))).format()
-        'spam; probability=0.9931; evidence="cash +8.7, (together) +3.1, =?utf-8?b?esO8cmljaA==?= -1.2"'
+        >>> Verdict("spam", 0.99312, (("cash", 8.7), ("win cash", 3.1), ("zürich", -1.2))).format()
+        'spam; probability=0.9931; evidence="cash +8.7, win cash +3.1, =?utf-8?b?esO8cmljaA==?= -1.2"'
         """
         words = ", ".join(f"{_encode_word(word)} {weight:+.1f}" for word, weight in self.evidence)
         label = "unsure" if self.label is None else _encode_word(self.label)
@@ -61,8 +61,7 @@ def _encode_word(word: str) -> str:
 
 def check_label(label: str, classes: Iterable[object]) -> None:
     """Raise DataError if the label is not a class of the model: new classes must be requested explicitly."""
-    from priory.core.similar_names import suggest_name
-    from priory.errors import DataError
+    from priory.errors import DataError, suggest_name
 
     names = [str(known) for known in classes]
     if label not in names:

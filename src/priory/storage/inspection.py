@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.registration import Registration
-from priory.core.statistics import Statistics
+from priory.core.statistics import Registration, Statistics
 from priory.errors import ModelFileError
-from priory.storage.container import FileContents
-from priory.storage.manifest import Json
+from priory.storage.container import FileContents, Json
 from priory.storage.validation import find_class
 from priory.storage.value_trees import ModelDecoder, check_object
 

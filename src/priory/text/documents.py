@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
-from typing import TypeVar, final, overload
+from typing import Literal, TypeVar, final, overload
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from priory.errors import DataError, KindError
 CHARACTERS_PER_BATCH = 1 << 26  # bounds the memory that a stream takes
 CHARACTERS_PER_THREAD = 1 << 17  # minimum for one thread
 CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # their lower case depends on neighbours, or has two letters
+MAX_COMBINING_MARKS = 30  # in a row, as in the stream-safe text format of Unicode; sorting n of them takes n * n steps
+MARKS_PATTERN = re.compile("[^\\w\\s\\x00-\u02ff]{31,}")  # combining marks, and what else is neither letter nor digit
 
 Document = str | bytes
 is_ascii: Callable[[Document], bool] = methodcaller("isascii")
@@ -146,9 +150,9 @@ def is_ascii_batch(batch: DocumentBatch) -> bool:
 
 
 def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> DocumentBatch:
-    """Lower-case the documents of a batch that the kernel cannot lower-case itself; ASCII documents stay unchanged."""
+    """Compose the letters of non-ASCII documents, and lower-case those that the kernel cannot lower-case itself."""
     if isinstance(batch, PackedDocuments):
-        if not (lowercase and any((batch.text == letter.encode()[0]).any() for letter in CONTEXT_DEPENDENT_LETTERS)):
+        if is_ascii_batch(batch) or _is_prepared(batch.text.tobytes(), lowercase):
             return batch
         batch = list(batch)
     texts = set(map(type, batch)) <= {str, bytes}
@@ -162,24 +166,56 @@ def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> Document
     return ready
 
 
+def _is_prepared(text: bytes, lowercase: bool) -> bool:
+    """Whether preparing UTF-8 changes nothing; invalid UTF-8 is left to the kernel, which locates it."""
+    try:
+        decoded = text.decode()
+    except UnicodeError:
+        return True
+    return _prepare_text(decoded, lowercase) is decoded
+
+
 def prepare_document(document: Document, number: int, lowercase: bool) -> Document:
-    """Lower-case a document in Python if the result depends on neighbouring letters; else return it unchanged."""
+    """Compose the letters of a document, and lower-case it if that depends on neighbouring letters."""
     if not isinstance(document, str | bytes):
         raise make_type_error(document, number)
-    if document.isascii() or not lowercase:
-        return document
-    if isinstance(document, str):
-        return (
-            document.lower()
-            if CONTEXT_DEPENDENT_LETTERS[0] in document or CONTEXT_DEPENDENT_LETTERS[1] in document
-            else document
-        )
-    if not any(letter.encode() in document for letter in CONTEXT_DEPENDENT_LETTERS):
+    if document.isascii():
         return document
     try:
-        return document.decode().lower()
+        text = document if isinstance(document, str) else document.decode()
     except UnicodeError as error:
         raise make_decoding_error(document, number) from error
+    prepared = _prepare_text(text, lowercase)
+    return document if prepared is text else prepared
+
+
+def _prepare_text(text: str, lowercase: bool) -> str:
+    composed = normalize_text(text)
+    if lowercase and any(letter in composed for letter in CONTEXT_DEPENDENT_LETTERS):
+        return composed.lower()
+    return composed
+
+
+def normalize_text(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
+    """The text in a Unicode normal form, with at most 30 combining marks in a row; the same object if it has it.
+
+    >>> normalize_text("cafe\u0301")
+    'café'
+    """
+    limited = MARKS_PATTERN.sub(_limit_marks, text)
+    if unicodedata.is_normalized(form, limited):
+        return text if limited == text else limited
+    return unicodedata.normalize(form, limited)
+
+
+def _limit_marks(run: re.Match[str]) -> str:
+    """Keep at most 30 combining marks in a row; a match contains whole runs of them."""
+    kept, count = [], 0
+    for character in run[0]:
+        count = count + 1 if unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) else 0
+        if count <= MAX_COMBINING_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def map_batch(

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from priory.core.registration import register_record
 from priory.core.sharding import find_memory_limit
 from priory.core.sparse_rows import sum_entries_by_class
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.statistics import Statistics, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError, NotLearnedError
 

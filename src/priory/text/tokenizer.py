@@ -14,7 +14,7 @@ import numpy as np
 
 from priory.core._kernel import text as kernel
 from priory.core._kernel import token_spans
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 from priory.text.documents import (
@@ -70,15 +70,29 @@ def load_stemmer(language: str | None) -> Stemmer:
     return stemmer
 
 
-N_CODE_POINTS = 0x110000  # of Unicode
-LETTER_CATEGORIES = {
-    "Lo",
-    "Lm",
-    "Mn",
-    "Mc",
-    "Nl",
-}  # Unicode's categories of letters without case, marks and letter numbers
-SCRIPTS_WITHOUT_SPACES = {  # scripts written without spaces between words
+N_CODE_POINTS = 0x33480  # all that are letters, digits, marks or white space come before
+INDIC_SCRIPTS = ("Bengali", "Gurmukhi", "Gujarati", "Oriya", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala")
+# Scripts written with spaces between words, by Unicode's blocks. Letters of other blocks go with any script.
+SCRIPTS_WITH_SPACES = {
+    "Latin": [(0x41, 0x250), (0x250, 0x2B0), (0x1E00, 0x1F00), (0x2C60, 0x2C80), (0xA720, 0xA800), (0xAB30, 0xAB70)],
+    "Greek": [(0x370, 0x400), (0x1F00, 0x2000)],
+    "Cyrillic": [(0x400, 0x530), (0x1C80, 0x1C90), (0x2DE0, 0x2E00), (0xA640, 0xA6A0)],
+    "Armenian": [(0x530, 0x590), (0xFB13, 0xFB18)],
+    "Hebrew": [(0x590, 0x600), (0xFB1D, 0xFB50)],
+    "Arabic": [(0x600, 0x700), (0x750, 0x780), (0x870, 0x900), (0xFB50, 0xFE00), (0xFE70, 0xFF00)],
+    "Syriac": [(0x700, 0x750)],
+    "Thaana": [(0x780, 0x7C0)],
+    "N'Ko": [(0x7C0, 0x800)],
+    "Devanagari": [(0x900, 0x980), (0xA8E0, 0xA900)],
+    **{name: [(0x980 + 128 * i, 0xA00 + 128 * i)] for i, name in enumerate(INDIC_SCRIPTS)},
+    "Tibetan": [(0xF00, 0x1000)],
+    "Georgian": [(0x10A0, 0x1100), (0x1C90, 0x1CC0), (0x2D00, 0x2D30)],
+    "Hangul": [(0x1100, 0x1200), (0x3130, 0x3190), (0xA960, 0xA980), (0xAC00, 0xD800), (0xFFA0, 0xFFE0)],
+    "Ethiopic": [(0x1200, 0x13A0), (0x2D80, 0x2DE0), (0xAB00, 0xAB30)],
+    "Cherokee": [(0x13A0, 0x1400), (0xAB70, 0xABC0)],
+    "Mongolian": [(0x1800, 0x18B0)],
+}
+SCRIPTS_WITHOUT_SPACES = {
     "Han": [(0x3005, 0x3008), (0x3400, 0x4DC0), (0x4E00, 0xA000), (0xF900, 0xFB00), (0x20000, 0x33480)],
     "Hiragana, Katakana": [(0x3041, 0x30FB), (0x30FC, 0x3100), (0x31F0, 0x3200), (0xFF66, 0xFFA0), (0x1B000, 0x1B170)],
     "Thai, Lao": [(0x0E01, 0x0F00)],
@@ -86,6 +100,11 @@ SCRIPTS_WITHOUT_SPACES = {  # scripts written without spaces between words
 }
 SPACELESS_LETTER_PATTERN = (
     "[" + "".join(f"{chr(a)}-{chr(b - 1)}" for spans in SCRIPTS_WITHOUT_SPACES.values() for a, b in spans) + "]"
+)
+# Where combining marks are; the tables skip the rest. Variation selectors and enclosing marks belong to symbols.
+BLOCKS_WITH_MARKS = (
+    *((0x300, 0x2000), (0x20D0, 0x20DD), (0x2C00, 0x3100), (0xA600, 0xAC00), (0xFB00, 0xFC00)),
+    *((0xFE20, 0xFE30), (0x10000, 0x13000), (0x16A00, 0x17000), (0x1BC00, 0x1C000), (0x1D000, 0x1F000)),
 )
 
 Analyzer = Literal["word", "char", "char_wb"]
@@ -106,8 +125,10 @@ def estimate_word_count(text: str) -> int:
 class Tokenizer:
     """How texts are split into tokens.
 
-    A word is a run of letters, digits and underscores; words are truncated to 1,024 code points. Stop words are removed
-    and words are stemmed before n-grams are formed.
+    A word is a run of letters, combining marks, digits and underscores; a letter of another script ends it. Scripts
+    written without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are read as characters, each with its marks,
+    and pairs of neighbouring characters. Texts are read in the normal form NFC, and words are truncated to 1,024 code
+    points. Stop words are removed and words are stemmed before n-grams are formed.
 
     Parameters
     ----------
@@ -125,8 +146,8 @@ class Tokenizer:
         A language of the Snowball stemmer. Needs PyStemmer.
     extra_tokens : str
         Characters that are tokens by themselves, such as "!?".
-    cjk : bool
-        Whether text in scripts without spaces is split into pairs of characters.
+    joiner : str
+        An ASCII character that joins words to one, such as ":"; none by default.
     """
 
     lowercase: bool = True
@@ -136,7 +157,7 @@ class Tokenizer:
     stop_words: frozenset[str] | None = None
     stem: str | None = None
     extra_tokens: str = ""
-    cjk: bool = False
+    joiner: str = ""
 
     def __post_init__(self) -> None:
         if self.analyzer not in ("word", "char", "char_wb"):
@@ -151,10 +172,10 @@ class Tokenizer:
             )
         if any(c.isspace() or "\ud800" <= c <= "\udfff" for c in self.extra_tokens):
             raise DataError(f"extra_tokens is {self.extra_tokens!r}; white space separates tokens and cannot be one.")
-        if self.analyzer != "word" and (self.stop_words or self.stem or self.extra_tokens or self.cjk):
-            raise DataError(
-                "stop_words, stem, extra_tokens and cjk are for words; leave them out for n-grams of characters."
-            )
+        if self.analyzer != "word" and (self.stop_words or self.stem or self.extra_tokens):
+            raise DataError("stop_words, stem and extra_tokens are for words; n-grams of characters do without.")
+        if len(self.joiner) > 1 or not self.joiner.isascii() or self.joiner.isalnum() or self.joiner.isspace():
+            raise DataError(f"joiner is {self.joiner!r}; use one ASCII character such as ':', or none.")
         if self.stem is not None:
             load_stemmer(self.stem)
 
@@ -177,7 +198,7 @@ class Tokenizer:
         self, rewrites: Mapping[str, str | None] | None = None, wide: bool = True
     ) -> token_spans.Rule:
         """The rule for `token_spans`, the implementation in Python."""
-        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.cjk, wide)
+        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.joiner, wide)
         return token_spans.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
 
 
@@ -187,14 +208,14 @@ def _cached_rule(tokenizer: Tokenizer, wide: bool) -> kernel.Rule:
 
 
 def _build_rule(tokenizer: Tokenizer, wide: bool, stems: dict[str, str | None]) -> kernel.Rule:
-    kinds, lowered = _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.cjk, wide)
+    kinds, lowered = _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.joiner, wide)
     rewrites = {**stems, **dict.fromkeys(tokenizer.stop_words or ())}
     return kernel.Rule(tokenizer.analyzer, tokenizer.min_token_length, tokenizer.ngram_range, kinds, lowered, rewrites)
 
 
 @lru_cache(maxsize=8)
-def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool) -> tuple[Array, Array]:
-    """The kind of each code point, by Python's rules, and its lower case; ``wide`` includes non-ASCII characters."""
+def _character_tables(lowercase: bool, extra_tokens: str, joiner: str, wide: bool) -> tuple[Array, Array]:
+    """The kind of each code point and its lower case, by Python's rules; ``wide`` includes non-ASCII characters."""
     size = N_CODE_POINTS if wide else 128
     lowered = np.arange(size, dtype="<u4")
     # a string of all code points in order, so that regular expressions classify all of them in one pass
@@ -203,17 +224,29 @@ def _character_tables(lowercase: bool, extra_tokens: str, cjk: bool, wide: bool)
     for pattern, kind in ((r"\w+", token_spans.WORD), (r"\s+", token_spans.SPACE)):
         for run in re.finditer(pattern, everything):
             kinds[run.start() : run.end()] = kind
-    if cjk and wide:
-        for start, end in (span for spans in SCRIPTS_WITHOUT_SPACES.values() for span in spans):
-            letters = [c for c in range(start, end) if unicodedata.category(chr(c)) in LETTER_CATEGORIES]
-            kinds[letters] = token_spans.SCRIPT
+    is_letter = kinds == token_spans.WORD
+    for run in re.finditer(r"[\d_]+", everything):
+        is_letter[run.start() : run.end()] = False
+    if wide:
+        kinds[_list_combining_marks()] = token_spans.MARK
+    for script, spans in enumerate(SCRIPTS_WITH_SPACES.values()):
+        for start, end in spans:
+            kinds[start:end][is_letter[start:end]] = token_spans.LETTER + script
+    for start, end in (span for spans in SCRIPTS_WITHOUT_SPACES.values() for span in spans):
+        kinds[start:end][is_letter[start:end]] = token_spans.SPACELESS
     if lowercase:
         one_by_one = (
             everything.replace(CONTEXT_DEPENDENT_LETTERS[0], "σ").replace(CONTEXT_DEPENDENT_LETTERS[1], "i").lower()
         )
         lowered = np.frombuffer(one_by_one.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    kinds[np.isin(lowered, [ord(c) for c in joiner])] = token_spans.JOINER
     kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = token_spans.SINGLE  # after lower-casing, like words
     return kinds, lowered.astype(np.uint32)
+
+
+@lru_cache(maxsize=1)
+def _list_combining_marks() -> list[int]:
+    return [c for a, b in BLOCKS_WITH_MARKS for c in range(a, b) if unicodedata.category(chr(c)) in ("Mn", "Mc")]
 
 
 class TokenIndex:
@@ -391,8 +424,21 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
     whole = token_spans.decode_document(document)
     rule = tokenizer.build_reference_rule(rewrites, wide=not text.isascii())
     found = token_spans.iter_token_spans(token_spans.lowercase_text(text, rule), rule)
-    if len(text) == len(whole):
+    if text == whole:
         return list(found)
-    # A letter may become two in lower case: map each letter to its original position.
-    original = [i for i, c in enumerate(whole) for _ in c.lower()]
-    return [(token, original[start], original[end - 1] + 1) for token, start, end in found]
+    # Letters may be composed, or become two in lower case: map each to the position of its cluster.
+    starts, ends = _locate_clusters(whole, tokenizer.lowercase)
+    return [(token, starts[start], ends[end - 1]) for token, start, end in found]
+
+
+def _locate_clusters(text: str, lowercase: bool) -> tuple[list[int], list[int]]:
+    """For each code point of the prepared text: start and end, in the given one, of the letter with its marks."""
+    starts, ends = [], []
+    vowels_and_finals = "\u1160-\u11ff"  # of Hangul
+    pattern = f"(?s).[{''.join(map(chr, _list_combining_marks()))}{vowels_and_finals}]*"
+    for cluster in re.finditer(pattern, text):
+        prepared = unicodedata.normalize("NFC", cluster[0])
+        size = len(prepared.lower() if lowercase else prepared)
+        starts += [cluster.start()] * size
+        ends += [cluster.end()] * size
+    return starts, ends

@@ -29,15 +29,13 @@ if TYPE_CHECKING:
     from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
-    from priory.workflows.evaluation import Evaluation, evaluate
+    from priory.workflows.evaluation import Evaluation, JudgingOptions, evaluate
     from priory.workflows.explanations import explain, explain_values, find_counterfactuals, rank_columns
     from priory.workflows.model_files import Callbacks, FileTask
-    from priory.workflows.prediction import Predictions, predict
-    from priory.workflows.regression_files import NumberPredictions
+    from priory.workflows.prediction import NumberPredictions, Predictions, predict
     from priory.workflows.reports import ReportResult, audit, drift, report
-    from priory.workflows.row_splits import JudgingOptions
-    from priory.workflows.training import RegressionResult, train
-    from priory.workflows.training_results import TrainingOptions, TrainingResult
+    from priory.workflows.row_counting import TrainingOptions
+    from priory.workflows.training import RegressionResult, TrainingResult, train
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
 
 __all__ = [
@@ -79,14 +77,14 @@ _HOME = {
     "Costs": "evaluation.decisions",
     "Evaluation": "workflows.evaluation",
     "FileTask": "workflows.model_files",
-    "JudgingOptions": "workflows.row_splits",
-    "NumberPredictions": "workflows.regression_files",
+    "JudgingOptions": "workflows.evaluation",
+    "NumberPredictions": "workflows.prediction",
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
     "RegressionResult": "workflows.training",
     "ReportResult": "workflows.reports",
-    "TrainingOptions": "workflows.training_results",
-    "TrainingResult": "workflows.training_results",
+    "TrainingOptions": "workflows.row_counting",
+    "TrainingResult": "workflows.training",
     "UpdateResult": "workflows.updates",
     "audit": "workflows.reports",
     "drift": "workflows.reports",

@@ -22,21 +22,11 @@ from priory.sources.discovery import format_names
 from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
 from priory.tables.table import Table
 from priory.text.documents import PackedDocuments
-from priory.workflows.class_files import read_costs
-from priory.workflows.model_files import (
-    Callbacks,
-    FileOptions,
-    FileTask,
-    find_needed_columns,
-    format_count,
-    get_model_columns,
-    is_regression,
-    load_model,
-    make_task,
-)
-from priory.workflows.regression_files import NumberPredictions
+from priory.workflows import model_files
+from priory.workflows.model_files import Callbacks, FileOptions, FileTask
 
 if TYPE_CHECKING:
+    from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
 
@@ -115,7 +105,7 @@ class PredictionSummary:
         shares = [f"{self.classes[c]} {self.answer_counts[c] / self.n_rows:.1%}" for c in answered]
         more = len(shares) - MAX_CLASSES_SUMMARISED
         listed = shares[:MAX_CLASSES_SUMMARISED] + ([f"{more} more classes"] if more > 0 else [])
-        parts = [f"{format_count(self.n_rows, 'row')}: {', '.join(listed) or 'no answer'}"]
+        parts = [f"{model_files.format_count(self.n_rows, 'row')}: {', '.join(listed) or 'no answer'}"]
         if answered:
             parts.append(f"mean probability of the answer {self.mean_certainty:.1%}")
         if self.n_abstained:
@@ -179,10 +169,14 @@ class Predictions:
     """
 
     def __init__(
-        self, model: TableOrTextClassifier, rows: FileRows, options: PredictionOptions, callbacks: Callbacks
+        self,
+        model: TableOrTextClassifier,
+        rows: FileRows,
+        options: PredictionOptions,
+        callbacks: Callbacks,
     ) -> None:
         self._model, self._rows, self._options, self._callbacks = model, rows, options, callbacks
-        self._columns = get_model_columns(model)
+        self._columns = model_files.get_model_columns(model)
         self._classes = list_class_names(model)
         self.n_unknown_labels = 0
         self.summary = PredictionSummary(self._classes, model.class_count_ / model.class_count_.sum())
@@ -195,9 +189,9 @@ class Predictions:
         for chunk, rows in read_ahead((chunk, self._columns.read(chunk)) for chunk in chunks):
             yield self._predict_chunk(chunk, rows, numbers)
         if self.n_unknown_labels:
+            count = model_files.format_count(self.n_unknown_labels, "cell")
             self._callbacks.notify(
-                f"{format_count(self.n_unknown_labels, 'cell')} with a label that the model has never seen; "
-                "it says nothing about the class"
+                f"{count} with a label that the model has never seen; it says nothing about the class"
             )
 
     def describe(self) -> list[str]:
@@ -306,9 +300,9 @@ def predict(
         The rows with their labels, predicted while they are iterated over or written; `NumberPredictions` where the
         model predicts a number.
     """
-    task = make_task(paths, given)
-    trained = load_model(model, task.key)
-    if is_regression(trained):
+    task = model_files.make_task(paths, given)
+    trained = model_files.load_model(model, task.key)
+    if model_files.is_regression(trained):
         if threshold is not None or costs is not None or top > 1 or probabilities:
             raise DataError(
                 "the model predicts a number; costs, thresholds and probabilities are for models of classes"
@@ -321,9 +315,9 @@ def predict(
 
 def _open_rows(model: FileModel, task: FileTask) -> FileRows:
     """The rows to predict; columns that the model does not use are noted."""
-    columns = get_model_columns(model)
+    columns = model_files.get_model_columns(model)
     rows = task.open_for(columns)
-    find_needed_columns(rows, columns)
+    model_files.find_needed_columns(rows, columns)
     used = {*columns.find_sources(rows.names), getattr(model, "target_", "")}
     extra = [name for name in rows.names if name not in used]
     if extra and not rows.is_documents:
@@ -342,7 +336,7 @@ def _make_rule(
         return make_thresholds(threshold, classes)
     if threshold is not None:
         raise DataError("costs and thresholds exclude each other; give one of them")
-    given = costs if isinstance(costs, Costs) else read_costs(costs)
+    given = costs if isinstance(costs, Costs) else model_files.read_costs(costs)
     if given.positive is None and (given.false_negative is not None or given.false_positive is not None):
         positive = classes[given.find_positive(classes, model.class_count_)]
         callbacks.notify(f"the positive class is {positive!r}, the rarer one in training")
@@ -379,3 +373,62 @@ def compute_certainty(log_proba: Array, best: Array) -> Array:
         against = np.logaddexp.reduce(others, axis=1)
     decibans = np.nan_to_num((log_proba[own] - against) * DECIBANS_PER_NAT, posinf=MAX_CERTAINTY_DECIBANS)
     return np.clip(decibans, -MAX_CERTAINTY_DECIBANS, MAX_CERTAINTY_DECIBANS)
+
+
+PREDICTION, LOW, HIGH = "prediction", "low", "high"
+
+
+class NumberPredictions:
+    """Rows of files with three added columns: prediction, low and high.
+
+    The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
+    once. The number lies between low and high with a probability of 90 %.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows so far.
+    """
+
+    def __init__(self, model: BayesianLinearRegression, rows: FileRows) -> None:
+        self._model, self._rows, self._columns = model, rows, model_files.get_model_columns(model)
+        self.n_rows, self._total = 0, 0.0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._predict_chunks(numbers=True)
+
+    def to_table(self) -> pa.Table:
+        """All rows as one Arrow table."""
+        return pa.Table.from_batches(list(self))
+
+    def write(self, path: str | None, file_format: str | None = None, *, safe: bool = True) -> None:
+        """Write all rows to a file, in the format of its suffix, or to standard output where ``path`` is None."""
+        file_format = find_output_format(path, file_format)
+        write_batches(self._predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
+
+    def describe(self) -> list[str]:
+        """The predictions in one line."""
+        mean = f": mean prediction {self._total / self.n_rows:.6g}" if self.n_rows else ""
+        return [f"{model_files.format_count(self.n_rows, 'row')}{mean}"]
+
+    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        for chunk in read_ahead(self._rows.read_chunks(self._rows.names)):
+            table, batch = self._columns.read_arrow_table(chunk), chunk.batch
+            student = self._model.predictive(table)
+            low, high = student.interval(model_files.INTERVAL_LEVEL)
+            if numbers:
+                batch = replace_text_columns(batch, {n: table[n].combine_chunks() for n in table.column_names})
+            for name, values in ((PREDICTION, student.location), (LOW, low), (HIGH, high)):
+                batch = batch.append_column(
+                    find_free_name(name, chunk.file.names), pa.array(round_significantly(values))
+                )
+            self.n_rows, self._total = self.n_rows + batch.num_rows, self._total + float(student.location.sum())
+            yield batch
+
+
+def round_significantly(values: Array, digits: int = 6) -> Array:
+    """Round numbers to some significant digits."""
+    with np.errstate(divide="ignore"):
+        magnitude = np.floor(np.log10(np.abs(np.where(values == 0, 1.0, values))))
+    scale = 10.0 ** (digits - 1 - magnitude)
+    return np.where(np.isfinite(scale * values), np.round(values * scale) / scale, values)

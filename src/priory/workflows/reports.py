@@ -15,18 +15,10 @@ from priory.sources import FileRows
 from priory.sources.byte_streams import peek_first
 from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions, LabelReader
-from priory.workflows.model_files import (
-    FileOptions,
-    FileTask,
-    count_known_rows,
-    describe_source,
-    get_model_columns,
-    load_classifier,
-    make_task,
-    read_all_labelled_rows,
-)
-from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits, score_peers
-from priory.workflows.training_results import audit_sample, draw_report_curve
+from priory.workflows import model_files
+from priory.workflows.evaluation import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits, score_peers
+from priory.workflows.model_files import FileOptions, FileTask
+from priory.workflows.training import audit_sample, draw_report_curve
 
 if TYPE_CHECKING:
     from priory.export.html_report import Report
@@ -78,12 +70,14 @@ def report(
     """
     from priory.export import html_report
 
-    task = make_task(paths, given)
-    trained, rows, callbacks = load_classifier(model, task.key), task.open(), task.callbacks
+    task = model_files.make_task(paths, given)
+    trained, rows, callbacks = model_files.load_classifier(model, task.key), task.open(), task.callbacks
     task = task.fill_target(trained)
-    table, labels = read_all_labelled_rows(trained, rows, task)
+    table, labels = model_files.read_all_labelled_rows(trained, rows, task)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
-    subject = html_report.ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)
+    subject = html_report.ReportSubject(
+        model_files.describe_source(rows), str(task.columns.target), file, command=command
+    )
     scores, compared, curve, findings = None, {}, {}, None
     if peers:
         if not learned:
@@ -91,8 +85,8 @@ def report(
         with callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, JudgingOptions(DEFAULT_FOLDS), SideColumns(()))
             scores = trained.evaluate(table, labels, folds=splits)
-            compared = score_peers(get_model_columns(trained), table, labels, trained.classes_, splits)
-    if learned and count_known_rows(trained) == len(labels):
+            compared = score_peers(model_files.get_model_columns(trained), table, labels, trained.classes_, splits)
+    if learned and model_files.count_known_rows(trained) == len(labels):
         with callbacks.activity("scoring models of some of the rows"):
             curve = draw_report_curve(trained, table, labels)
     if audit:
@@ -138,7 +132,7 @@ def audit(
     -------
     Findings
     """
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     rows = task.open()
     label = task.columns.find_target(rows)
     train_table = _read_whole_table(rows, task.columns)
@@ -173,7 +167,7 @@ def drift(
     """
     from priory.learning.drift_alarm import Drift, DriftMonitor, find_drift
 
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     before, y_before = _read_rows(task.open(), task.columns)
     after, y_after = _read_rows(replace(task, paths=new).open(), task.columns)
     with task.callbacks.activity("comparing the rows"):

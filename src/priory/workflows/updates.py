@@ -13,21 +13,8 @@ from priory.sources.byte_streams import read_ahead
 from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import InputRows, make_model_rows
 from priory.storage import Updated, updating
-from priory.workflows.model_files import (
-    FileOptions,
-    FileTask,
-    check_fitted,
-    check_model_type,
-    count_known_rows,
-    has_learned_rows,
-    is_regression,
-    join_labelled_rows,
-    load_classifier,
-    locate_unlearned_row,
-    make_task,
-    read_labelled_rows,
-    refresh_corrections,
-)
+from priory.workflows import model_files
+from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
@@ -53,7 +40,7 @@ class UpdateResult:
     @property
     def n_rows_known(self) -> float:
         """The number of rows that the model knows now, each counted with its weight."""
-        return count_known_rows(self.model)
+        return model_files.count_known_rows(self.model)
 
 
 def learn(
@@ -80,16 +67,18 @@ def learn(
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     with _lock_model_file(model, wait, task) as file:
-        if file.model is None or not has_learned_rows(check_model_type(file.model, model)):
+        if file.model is None or not model_files.has_learned_rows(model_files.check_model_type(file.model, model)):
             count = _learn_new_model(file, model, task)
         else:
-            trained, count = check_model_type(file.model, model), 0
-            for part, labels in read_ahead(read_labelled_rows(trained, task.open(), task.fill_target(trained))):
+            trained, count = model_files.check_model_type(file.model, model), 0
+            for part, labels in read_ahead(
+                model_files.read_labelled_rows(trained, task.open(), task.fill_target(trained))
+            ):
                 trained.partial_fit(_prepare_rows(trained, part), labels)
                 count += len(labels)
-        refresh_corrections(file.model, replace(task, paths=refresh_from))
+        model_files.refresh_corrections(file.model, replace(task, paths=refresh_from))
     return UpdateResult(file.model, count)
 
 
@@ -114,19 +103,19 @@ def forget(
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task, count = make_task(paths, given), 0
+    task, count = model_files.make_task(paths, given), 0
     with _lock_model_file(model, wait, task) as file:
         trained = _check_exists(file, model)
         rows, labelled, places = task.open(), task.fill_target(trained), list[RowPlaces]()
-        parts = list(read_labelled_rows(trained, rows, labelled, places))
+        parts = list(model_files.read_labelled_rows(trained, rows, labelled, places))
         if parts:
-            part, labels = join_labelled_rows(parts)  # all at once, so that sums are rounded once
+            part, labels = model_files.join_labelled_rows(parts)  # all at once, so that sums are rounded once
             try:
                 trained.forget(_prepare_rows(trained, part), labels)
             except NotLearnedError as error:
-                raise locate_unlearned_row(error, places, labelled.columns.find_target(rows)) from None
+                raise model_files.locate_unlearned_row(error, places, labelled.columns.find_target(rows)) from None
             count = len(labels)
-        refresh_corrections(trained, replace(task, paths=refresh_from))
+        model_files.refresh_corrections(trained, replace(task, paths=refresh_from))
     return UpdateResult(trained, count)
 
 
@@ -145,10 +134,10 @@ def refresh(
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     with _lock_model_file(model, wait, task) as file:
         trained = _check_exists(file, model)
-        refresh_corrections(trained, task)
+        model_files.refresh_corrections(trained, task)
     return UpdateResult(trained, 0)
 
 
@@ -165,11 +154,11 @@ def merge(
     **given
         Their target and how the files are read, as for `FileTask`.
     """
-    task = make_task(refresh_from, given)
+    task = model_files.make_task(refresh_from, given)
     with task.callbacks.activity("merging the models"):
-        first, *others = (load_classifier(model, task.key) for model in models)
+        first, *others = (model_files.load_classifier(model, task.key) for model in models)
         merged = first.merge(*others)
-    refresh_corrections(merged, task)
+    model_files.refresh_corrections(merged, task)
     return merged
 
 
@@ -196,12 +185,12 @@ def _lock_model_file(path: PathLike, wait: float | None, task: FileTask) -> Iter
 def _check_exists(file: Updated, path: PathLike) -> FileModel:
     if file.model is None:
         raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(path))
-    return check_fitted(check_model_type(file.model, path), path)
+    return model_files.check_fitted(model_files.check_model_type(file.model, path), path)
 
 
 def _prepare_rows(model: FileModel, rows: InputRows) -> Any:
     """Convert rows to the form that the model reads fastest."""
-    return rows if is_regression(model) else make_model_rows(rows)
+    return rows if model_files.is_regression(model) else make_model_rows(rows)
 
 
 def _learn_new_model(file: Updated, path: PathLike, task: FileTask) -> int:

@@ -2,6 +2,10 @@
 # ASCII is processed 64 bytes at a time; other scripts character by character, until the next ASCII.
 
 
+cdef inline bint is_word(uint8_t run) noexcept nogil:
+    return run == WORD or run >= LETTER
+
+
 cdef int64_t block(Reader r, Document* d) noexcept nogil:
     """Find the pieces of the next block of the document, or an error in it; advances `r.at`."""
     cdef int64_t end = r.at + BLOCK, k = 0
@@ -26,17 +30,19 @@ cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nog
     cdef const uint16_t* shortest = r.rule.shortest
     cdef uint8_t* low = r.low + r.used
     cdef Piece* pieces = r.pieces
-    cdef uint64_t bits, before, begins, ends, high, last = r.inside == WORD, ones = 0, last_one = 0
+    cdef uint64_t bits, before, begins, ends, high, last = is_word(r.inside), ones = 0, last_one = 0
     cdef uint8_t rest[64]
     cdef bint ascii = True, singles = r.rule.singles
+    if r.inside > LETTER or r.inside == SPACELESS:  # a run of another script goes on
+        return False
     while base < m:
         step = m - base if m - base < 64 else 64
         if step == 64:
-            bits = sixty_four(text + base, low + base, r.rule.lowers, &high)
+            bits = sixty_four(text + base, low + base, r.rule.lowers, r.rule.joiner, &high)
         else:
             memset(rest, 0, 64)
             memcpy(rest, text + base, step)
-            bits = sixty_four(rest, low + base, r.rule.lowers, &high)
+            bits = sixty_four(rest, low + base, r.rule.lowers, r.rule.joiner, &high)
         if high:
             m, ascii = base, False
             break
@@ -72,11 +78,22 @@ cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nog
         pieces[k].at = low + start
         pieces[k].n = length if length < longest else longest
         k += length >= shortest[text[start]]
-    r.inside = WORD if last else SEPARATOR
+    r.inside = script_at(r, text, m) if last else SEPARATOR
     r.at += m
     r.used += m
     found[0] = k
     return True
+
+
+cdef uint8_t script_at(Reader r, const uint8_t* text, int64_t end) noexcept nogil:
+    """The script of an ASCII word that is cut at a position: Latin if there is a letter after its last joiner."""
+    while end > 0:
+        end -= 1
+        if r.rule.kinds[text[end]] == LETTER:
+            return LETTER
+        if r.rule.kinds[text[end]] != WORD:
+            return WORD
+    return r.inside if is_word(r.inside) else WORD
 
 
 cdef inline bint surrogate(uint32_t c) noexcept nogil:
@@ -129,62 +146,90 @@ cdef inline int encoded(uint32_t c, uint8_t* out) noexcept nogil:
 cdef inline int64_t folded_at(Reader r, Document* d, int64_t at, uint32_t* c, uint8_t* kind) noexcept nogil:
     """A character in lower case and its kind; 0, with the position in `r.bad`, if it is invalid."""
     cdef int64_t units = code_point(d, at, c)
-    if units == 0 or c[0] >= r.rule.kinds.shape[0]:
+    if units == 0:
         r.bad = at
         return 0
+    if c[0] >= r.rule.kinds.shape[0]:
+        kind[0] = SEPARATOR
+        return units
     c[0] = r.rule.lowered[c[0]]
     kind[0] = r.rule.kinds[c[0]]
     return units
 
 
+cdef inline uint8_t extended(uint8_t run, uint8_t kind) noexcept nogil:
+    """The kind of a run after one more character; SEPARATOR if the character does not belong to it."""
+    if kind >= LETTER:
+        return kind if run == kind or run == WORD else SEPARATOR
+    if kind == WORD:
+        return run if is_word(run) else SEPARATOR
+    if kind == MARK:
+        return run if is_word(run) or run == SPACELESS else SEPARATOR
+    if kind == JOINER:
+        return WORD if is_word(run) else SEPARATOR
+    return SPACELESS if kind == SPACELESS and run == SPACELESS else SEPARATOR
+
+
+cdef struct Run:
+    uint8_t kind
+    bint counted                        # its first word, or character, was counted with the previous block
+    int64_t start, from_, length        # of the word, or of the last character with its marks: in `low`, in the document
+    int64_t previous, previous_from     # of the character before the last; -1 if there is none
+
+
+cdef inline int64_t ended(Reader r, Run* run, int64_t o, int64_t k) noexcept nogil:
+    """Add the pieces of the word, or of the last character of a run; both end at `o`."""
+    if run.kind == SPACELESS:
+        if run.previous >= 0:
+            r.pieces[k].at, r.pieces[k].n = r.low + run.previous, o - run.previous
+            k += 1
+    elif not is_word(run.kind) or run.length < r.rule.least:
+        return k
+    r.pieces[k].at, r.pieces[k].n = r.low + run.start, o - run.start
+    return k + (not run.counted)
+
+
 cdef int64_t wide(Reader r, Document* d, int64_t end, int64_t k) noexcept nogil:
     """Process any script; stops at the next separator if ASCII is likely to follow."""
-    cdef int64_t at = r.at, enough_ = r.at + 32 if d.width <= 1 else end
-    cdef int64_t o = r.used, start = o, from_ = 0, previous = 0, previous_from = 0, length = 0, units
-    cdef bint skipped = False
-    cdef uint8_t kind, run = SEPARATOR, goes_on = r.inside
+    cdef int64_t at = r.at, o = r.used, enough_ = r.at + 32 if d.width <= 1 else end, units
+    cdef uint8_t kind, longer
     cdef uint32_t c
+    cdef Run run
+    run.kind, run.counted = r.inside, r.inside != SEPARATOR
+    run.start, run.from_, run.length, run.previous, run.previous_from = o, at, 0, -1, -1
     r.inside = SEPARATOR
     while at < end:
         units = folded_at(r, d, at, &c, &kind)
         if units == 0:
             return MALFORMED
-        if kind != run or kind == SINGLE:
-            k += not skipped and ((run == WORD and length >= r.rule.least) or (run == SCRIPT and length == 1))
-            skipped = kind == goes_on and at == r.at
-            run, start, from_, length = kind, o, at, 0
-            r.pieces[k].at = r.low + o
-        if kind == SCRIPT:
-            if length > 0:
-                r.pieces[k].at = r.low + previous
-                r.pieces[k].n = o - previous + encoded(c, r.low + o)
-                k += 1
-            previous, previous_from = o, at
+        longer = extended(run.kind, kind)
+        if longer == SEPARATOR or (longer == SPACELESS and run.length > 0
+                                   and (kind != MARK or run.length >= LONGEST_CLUSTER)):
+            k = ended(r, &run, o, k)
+            run.previous = run.start if longer else -1
+            run.previous_from = run.from_
+            run.start, run.from_, run.length, run.counted = o, at, 0, False
+            longer = longer if longer else (WORD if kind == MARK or kind == JOINER else kind)
+        run.kind = longer
+        if run.length < LONGEST and (is_word(longer) or longer == SPACELESS or longer == SINGLE):
             o += encoded(c, r.low + o)
-            r.pieces[k].at, r.pieces[k].n = r.low + previous, o - previous
-            length += 1
-        elif kind == WORD and length < LONGEST:
-            o += encoded(c, r.low + o)
-            r.pieces[k].n = o - start
-            length += 1
-        elif kind == SINGLE:
-            o += encoded(c, r.low + o)
-            r.pieces[k].n = o - start
+            run.length += 1
+        if longer == SINGLE:
+            r.pieces[k].at, r.pieces[k].n = r.low + run.start, o - run.start
             k += 1
-            run = SEPARATOR
         at += units
         if at >= enough_ and (kind == SEPARATOR or kind == SPACE):
             break
     r.used = o
     if at >= d.n:
-        k += not skipped and ((run == WORD and length >= r.rule.least) or (run == SCRIPT and length == 1))
-    elif run == WORD and from_ > r.at:
-        at = from_
-    elif run == WORD:
-        k += not skipped and length >= r.rule.least
-        r.inside = WORD
-    elif run == SCRIPT:
-        at = previous_from
-        r.inside = SCRIPT if length > 1 else SEPARATOR
+        k = ended(r, &run, o, k)
+    elif is_word(run.kind) and run.from_ > r.at:
+        at = run.from_  # begin the next block with it
+    elif is_word(run.kind):
+        k = ended(r, &run, o, k)
+        r.inside = run.kind
+    elif run.kind == SPACELESS:  # begin the next block with the character whose pair is not complete
+        r.inside = SPACELESS if run.previous >= 0 or run.counted else SEPARATOR
+        at = run.previous_from if run.previous >= 0 else run.from_
     r.at = at
     return k

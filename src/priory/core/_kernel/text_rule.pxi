@@ -3,13 +3,18 @@
 
 cdef enum:
     SEPARATOR = 0
-    WORD = 1
-    SINGLE = 2  # a single-character token, such as "!"
-    SCRIPT = 3  # a script written without spaces: its runs become pairs of characters
+    WORD = 1       # digits and the underscore: they belong to the word around them
+    SINGLE = 2     # a single-character token, such as "!"
+    SPACELESS = 3  # a script written without spaces: its runs become characters and pairs of them
     SPACE = 4
+    MARK = 5       # combining marks belong to the character before them
+    JOINER = 6     # joins words, of any scripts
+    LETTER = 7     # of the Latin script; LETTER + i is a letter of script i, and ends a word of another script
     BLOCK = 16384
+    PIECES = 2 * BLOCK  # at most two for each character
 
 cdef int64_t LONGEST = _reference.MAX_WORD_LENGTH
+cdef int64_t LONGEST_CLUSTER = _reference.MAX_CLUSTER_LENGTH
 
 cdef struct Document:
     const uint8_t* data
@@ -24,6 +29,7 @@ cdef class Rule:
     cdef uint8_t single[128]
     cdef uint16_t shortest[256]  # minimum length of pieces that begin with this character
     cdef bint lowers, singles, words, padded
+    cdef uint8_t joiner  # an ASCII character that belongs to words; the underscore does anyway
     cdef const uint8_t[::1] kinds
     cdef const uint32_t[::1] lowered
     cdef Rewrites known
@@ -37,9 +43,12 @@ cdef class Rule:
             raise ValueError("a rule needs the kind and the lower case of every code point")
         for c in range(256):
             self.shortest[c] = 1 if c < 128 and self.kinds[c] == SINGLE else least
+        self.joiner = 95
         for c in range(128):
             self.single[c] = self.kinds[c] == SINGLE
             self.singles |= self.single[c]
+            if self.kinds[c] == JOINER:
+                self.joiner = c
         self.known = Rewrites(rewrites) if rewrites else None
 
 
@@ -93,7 +102,7 @@ cdef class Reader:
     cdef Document* documents
     cdef object kept
     cdef int64_t count, at, used, carry, bad
-    cdef uint8_t inside         # a run of this kind continues from the previous block
+    cdef uint8_t inside         # a run of this kind continues from the previous block, and was counted there
     cdef int64_t runs, run, first, gram
 
     def __cinit__(self, Rule rule, documents):
@@ -105,11 +114,11 @@ cdef class Reader:
             raise ValueError("n-grams of more than 64 words")
         self.rule, self.known, self.kept, self.count = rule, rule.known, documents, len(documents)
         self.low = <uint8_t*>zeros(4 * BLOCK + 64 + PAD)
-        self.pieces = <Piece*>zeros((BLOCK + 2) * sizeof(Piece))
-        self.word = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
-        self.beginning = <int64_t*>zeros((BLOCK + 80) * sizeof(int64_t))
-        self.hashes = <uint64_t*>zeros((BLOCK + 80) * sizeof(uint64_t))
-        self.nodes = <int64_t*>zeros((BLOCK + 80) * rule.high * sizeof(int64_t))
+        self.pieces = <Piece*>zeros((PIECES + 2) * sizeof(Piece))
+        self.word = <int64_t*>zeros((PIECES + 80) * sizeof(int64_t))
+        self.beginning = <int64_t*>zeros((PIECES + 80) * sizeof(int64_t))
+        self.hashes = <uint64_t*>zeros((PIECES + 80) * sizeof(uint64_t))
+        self.nodes = <int64_t*>zeros((PIECES + 80) * rule.high * sizeof(int64_t))
         self.documents = <Document*>zeros((self.count + 1) * sizeof(Document))
         if not (self.low and self.pieces and self.word and self.beginning and self.hashes
                 and self.nodes and self.documents):

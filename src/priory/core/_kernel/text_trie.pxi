@@ -18,10 +18,10 @@ cdef extern from *:
       #define lowest(bits) __builtin_ctzll((bits) | 1ull << 63)  /* 63 if there is none */
       #define soon(place) __builtin_prefetch(place)
     #endif
-    /* Sixty-four bytes in lower case; a bit for each that is a letter, a digit or an underscore of ASCII. */
+    /* Sixty-four bytes in lower case; a bit for each that is a letter, a digit, an underscore or the joiner, in ASCII. */
     #if defined(__SSE2__)
       #include <emmintrin.h>
-      static inline uint64_t sixty_four(const uint8_t *text, uint8_t *low, int lowers, uint64_t *high) {
+      static inline uint64_t sixty_four(const uint8_t *text, uint8_t *low, int lowers, uint8_t joiner, uint64_t *high) {
           uint64_t bits = 0, beyond = 0;
           for (int i = 0; i < 4; i++) {
               __m128i c = _mm_loadu_si128((const __m128i *) (text + 16 * i));
@@ -30,7 +30,9 @@ cdef extern from *:
                                              _mm_cmplt_epi8(small, _mm_set1_epi8('z' + 1)));
               __m128i digit = _mm_and_si128(_mm_cmpgt_epi8(c, _mm_set1_epi8('0' - 1)),
                                             _mm_cmplt_epi8(c, _mm_set1_epi8('9' + 1)));
-              __m128i word = _mm_or_si128(_mm_or_si128(letter, digit), _mm_cmpeq_epi8(c, _mm_set1_epi8('_')));
+              __m128i joined = _mm_or_si128(_mm_cmpeq_epi8(c, _mm_set1_epi8('_')),
+                                            _mm_cmpeq_epi8(c, _mm_set1_epi8((char) joiner)));
+              __m128i word = _mm_or_si128(_mm_or_si128(letter, digit), joined);
               __m128i lower = _mm_or_si128(c, _mm_and_si128(letter, _mm_set1_epi8(0x20)));
               _mm_storeu_si128((__m128i *) (low + 16 * i), lowers ? lower : c);
               bits |= (uint64_t) (uint16_t) _mm_movemask_epi8(word) << 16 * i;
@@ -39,14 +41,14 @@ cdef extern from *:
           *high = beyond;
           return bits; }
     #else
-      static inline uint64_t sixty_four(const uint8_t *text, uint8_t *low, int lowers, uint64_t *high) {
+      static inline uint64_t sixty_four(const uint8_t *text, uint8_t *low, int lowers, uint8_t joiner, uint64_t *high) {
           uint64_t bits = 0; uint8_t all = 0;
           for (int i = 0; i < 64; i++) {
               uint8_t c = text[i], small = c | 0x20;
               int letter = small >= 'a' && small <= 'z';
               all |= c;
               low[i] = lowers && letter ? small : c;
-              bits |= (uint64_t) (letter || (c >= '0' && c <= '9') || c == '_') << i;
+              bits |= (uint64_t) (letter || (c >= '0' && c <= '9') || c == '_' || c == joiner) << i;
           }
           *high = all & 0x80;
           return bits; }
@@ -67,7 +69,7 @@ cdef extern from *:
     static void *zeros(size_t size) { return calloc(size, 1); }
     """
     uint64_t folded(uint64_t a, uint64_t b) noexcept nogil
-    uint64_t sixty_four(const uint8_t* text, uint8_t* low, bint lowers, uint64_t* high) noexcept nogil
+    uint64_t sixty_four(const uint8_t* text, uint8_t* low, bint lowers, uint8_t joiner, uint64_t* high) noexcept nogil
     int lowest(uint64_t bits) noexcept nogil
     void soon(const void* place) noexcept nogil
     void* zeros(size_t size) noexcept nogil

@@ -18,13 +18,15 @@ MAX_TOKEN_BYTES = (1 << 24) - 1  # bytes of a token
 TOTAL_MEMORY_BYTES = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33
 MAX_COUNTER_BYTES = TOTAL_MEMORY_BYTES // 4  # limit for counts: growing them needs a copy
 
-SEPARATOR, WORD, SINGLE, SCRIPT, SPACE = range(5)  # kinds of code points
+# Kinds of code points. LETTER + i is a letter of script i; digits and the underscore belong to the word around them.
+SEPARATOR, WORD, SINGLE, SPACELESS, SPACE, MARK, JOINER, LETTER = range(8)
+MAX_CLUSTER_LENGTH = 32  # code points of a character with its marks; a mark beyond that begins the next
 
 StrOrBytes = str | bytes
 
 
 class Rule:
-    """The declared tokenizer: ``kinds`` and ``lowered`` give the kind and the lower case of each code point."""
+    """The declared tokenizer: ``kinds`` and ``lowered`` of each code point; those beyond them are separators."""
 
     def __init__(
         self,
@@ -39,7 +41,10 @@ class Rule:
         self.kinds, self.lowered, self.rewrites = kinds, lowered, rewrites or {}
 
     def kind(self, character: str) -> int:
-        return int(self.kinds[ord(character)])
+        return int(self.kinds[ord(character)]) if ord(character) < len(self.kinds) else SEPARATOR
+
+    def lower(self, character: str) -> str:
+        return chr(self.lowered[ord(character)]) if ord(character) < len(self.lowered) else character
 
 
 def lowercase_text(document: StrOrBytes, rule: Rule, number: int = 0) -> str:
@@ -48,7 +53,7 @@ def lowercase_text(document: StrOrBytes, rule: Rule, number: int = 0) -> str:
         text = decode_document(document)
     except UnicodeError as error:
         raise UnicodeError(number, error.start) from None  # type: ignore[attr-defined]  # a decoding error has it
-    return "".join(chr(rule.lowered[ord(c)]) for c in text)
+    return "".join(map(rule.lower, text))
 
 
 def decode_document(document: StrOrBytes) -> str:
@@ -66,18 +71,54 @@ def iter_pieces(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
 
 
 def iter_words(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
-    """Yield runs of word characters, single-character tokens, and pairs of characters of scripts without spaces."""
-    at = 0
-    for kind, run in groupby(text, rule.kind):
-        word = "".join(run)
-        end = at + len(word)
-        if kind == WORD and len(word) >= rule.min_token_length:
-            yield word[:MAX_WORD_LENGTH], at, end
-        elif kind == SINGLE or (kind == SCRIPT and len(word) == 1):
-            yield from ((c, at + i, at + i + 1) for i, c in enumerate(word))
-        elif kind == SCRIPT:
-            yield from ((word[i : i + 2], at + i, at + i + 2) for i in range(len(word) - 1))
-        at = end
+    """Yield words of one script, single-character tokens, and the characters and pairs of scripts without spaces."""
+    for kind, start, end in iter_runs(text, rule):
+        if kind == SPACELESS:
+            edges = list(iter_clusters(text, start, end, rule))
+            for i, (a, b) in enumerate(pairwise(edges)):
+                if i:
+                    yield text[edges[i - 1] : b], edges[i - 1], b
+                yield text[a:b], a, b
+        elif kind == SINGLE or (kind != SEPARATOR and end - start >= rule.min_token_length):
+            yield text[start : min(end, start + MAX_WORD_LENGTH)], start, end
+
+
+def iter_runs(text: str, rule: Rule) -> Iterator[tuple[int, int, int]]:
+    """Yield runs of characters: (kind, start, end). A letter of another script ends a word."""
+    run, start = SEPARATOR, 0
+    for at, character in enumerate(text):
+        kind = rule.kind(character)
+        extended = extend_run(run, kind)
+        if extended is None:
+            yield run, start, at
+            run, start = {MARK: WORD, JOINER: WORD, SPACE: SEPARATOR}.get(kind, kind), at
+        else:
+            run = extended
+    yield run, start, len(text)
+
+
+def extend_run(run: int, kind: int) -> int | None:
+    """The kind of a run after one more character; None if the character begins another run."""
+    is_word = run == WORD or run >= LETTER
+    if kind == MARK:
+        return run if is_word or run == SPACELESS else None
+    if kind == JOINER:
+        return WORD if is_word else None  # letters of any script may follow
+    if kind == WORD:
+        return run if is_word else None
+    if kind >= LETTER:
+        return kind if run in (WORD, kind) else None
+    return kind if kind == run and kind != SINGLE else None
+
+
+def iter_clusters(text: str, start: int, end: int, rule: Rule) -> Iterator[int]:
+    """Yield where each character with its marks begins, then the end."""
+    first = start - MAX_CLUSTER_LENGTH
+    for at in range(start, end):
+        if rule.kind(text[at]) != MARK or at - first >= MAX_CLUSTER_LENGTH:
+            first = at
+            yield at
+    yield end
 
 
 def iter_char_ngrams(text: str, rule: Rule) -> Iterator[tuple[str, int, int]]:
