@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sklearn.model_selection import BaseCrossValidator
 
     from priory.evaluation.scores import Scores
+    from priory.learning.questions import Questions
 
 
 MAX_SUMMARY_ROWS = 20
@@ -466,6 +467,15 @@ class CorrectedClassifier(LearnedClassifier):
         from priory.learning.novelty import find_p_values
 
         return find_p_values(self._learned(), X)
+
+    def ask(self, X: object, n: int = 20) -> Questions:
+        """Choose n of the rows to label next: uncertain, like many others, and unlike each other.
+
+        The result also tells what accuracy to expect once they are labelled, and when to stop.
+        """
+        from priory.learning.questions import choose_questions
+
+        return choose_questions(self._learned(), X, n)
 
     # -- judging -------------------------------------------------------------------------------------------------
 

@@ -38,9 +38,9 @@ from priory.text.token_bags import TokenBags, make_empty_bags
 MIN_TEXTS = 4  # with fewer labelled texts there is nothing to choose by
 MAX_TEXTS_TO_CHOOSE = 2000  # labelled texts: with more of them, others add nothing
 MAX_OTHERS_TO_CHOOSE = 5000  # texts without label that candidates are compared on
-# standard errors by which a candidate has to be better, with texts without label and without
-MIN_ERRORS, MIN_ERRORS_OF_PRIOR = 1.0, 3.0
-SHARES = (1.0, 0.5)  # of a candidate in the pooled answer
+# standard errors by which a candidate has to be better, with texts without label and without, and at least, in nats
+MIN_ERRORS, MIN_ERRORS_OF_PRIOR, MIN_GAIN = 1.0, 2.0, 0.005
+SHARES = (1.0, 0.5)  # of a candidate in the pooled answer; without other texts the second only
 NO_CLASS = np.array([0])
 
 
@@ -137,13 +137,13 @@ def choose_texts(learned: Learned) -> TextChoice:
     note, least = f"{name}: not used, no gain beyond chance", np.inf
     chosen: tuple[LeftOutAnswers, float] | None = None
     for answers in answer_by_candidates(read(MAX_OTHERS_TO_CHOOSE), fold):
-        for share in SHARES:
+        for share in SHARES if answers.candidate.weight else SHARES[1:]:
             pooled = log_normalise(share * answers.log_probabilities + (1 - share) * base)
             losses = find_losses(pooled, group)
             gain = base_losses - losses
             error = float(gain.std() / np.sqrt(len(gain)))
             errors = MIN_ERRORS if answers.candidate.weight else MIN_ERRORS_OF_PRIOR
-            if losses.mean() < least and gain.mean() > errors * error:
+            if losses.mean() < least and gain.mean() > max(errors * error, MIN_GAIN):
                 least, chosen = float(losses.mean()), (answers, share)
                 change = (
                     f"left-out log loss {base_losses.mean():.3f} -> {least:.3f}, gain {gain.mean():.3f} +- {error:.3f}"
