@@ -3,8 +3,8 @@
 python benchmarks/ask.py [seeds]    # prints results/ask.md
 
 1,200 rows are the pool and 1,200 others the test. Two rows of each class are labelled at first, then eight times ten
-more; the figure is the mean accuracy after each of the eight. modAL's entropy sampling is a ranking by the entropy of
-the answers of the same model, around which it is wrapped. Behind it: in how many seeds the area is below that of random rows.
+more; the figure is the mean accuracy after each of the eight. modAL's entropy sampling ranks by the entropy of the
+answers of the same model. The last column: in how many seeds the figure is below that of random rows.
 """
 
 import sys

@@ -1,9 +1,9 @@
 """Which rows to label next: those whose labels tell most, about themselves and about rows like them.
 
-The information of a label is the entropy of the answer, in nats. It counts the more, the more rows are like the row (the
-mean squared cosine with other rows, to the power 1/4), and the less, the more the row is like one that was chosen
-already. What labels will gain follows from the learning curve: the error of left-out rows by the model and by the model
-of half of its rows, as a power of the number of rows.
+The information of a label is the entropy of the answer, in nats. It counts the more, the more rows are like the row
+(the mean squared cosine with other rows, to the power 1/4), and the less, the more the row is like one that was chosen
+already. What labels will gain follows from the learning curve: the error of left-out rows by the model, and by the
+model of half of its rows, as a power of the number of rows.
 """
 
 from __future__ import annotations

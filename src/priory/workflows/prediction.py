@@ -26,6 +26,7 @@ from priory.workflows import model_files
 from priory.workflows.model_files import Callbacks, FileOptions, FileTask
 
 if TYPE_CHECKING:
+    from priory.learning.questions import Questions
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
@@ -311,6 +312,46 @@ def predict(
     rule = _make_rule(trained, threshold, costs, task.callbacks)
     rows = _open_rows(trained, task)
     return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), task.callbacks)
+
+
+def ask(model: ModelOrPath, paths: Paths | FileTask, *, n: int = 20, **given: Unpack[FileOptions]) -> AskedRows:
+    """Choose rows of files to label next: see `priory.TextClassifier.ask`.
+
+    Parameters
+    ----------
+    model : a model file, or a model
+    paths : one path or several, or a FileTask
+        Rows without labels, which have to fit into memory.
+    n : int
+        How many rows to choose.
+    **given
+        How the files are read, as for `FileTask`.
+    """
+    task = model_files.make_task(paths, given)
+    trained = model_files.load_classifier(model, task.key)
+    columns, rows = model_files.get_model_columns(trained), _open_rows(trained, task)
+    chunks = list(rows.read_chunks(rows.names))
+    parts = [columns.read_input_rows(chunk) for chunk in chunks]
+    texts = [text for part in parts if isinstance(part, list) for text in part]
+    with task.callbacks.activity("choosing rows"):
+        found = trained.ask(texts or pa.concat_tables([part for part in parts if isinstance(part, pa.Table)]), n)
+    table = pa.Table.from_batches([chunk.batch for chunk in chunks]).take(pa.array(found.rows))
+    added = {"row": found.rows + 1, "information": found.information.round(4)}
+    for name, column in added.items():
+        table = table.append_column(find_free_name(name, tuple(table.column_names)), make_column(column))
+    return AskedRows(table.combine_chunks(), found)
+
+
+@dataclass(frozen=True)
+class AskedRows:
+    """Rows to label, with their number in the files and the information of their label in nats; and what it gains."""
+
+    table: pa.Table
+    questions: Questions
+
+    def write(self, path: str | None, file_format: str | None = None) -> None:
+        """Write the rows to a file, or to standard output where ``path`` is None."""
+        write_batches(iter(self.table.to_batches()), path, find_output_format(path, file_format))
 
 
 def _open_rows(model: FileModel, task: FileTask) -> FileRows:
