@@ -54,3 +54,24 @@ def test_tables_take_no_rows_without_label(files, capsys):
     (files / "more.csv").write_text("x\n1\n2\n")
     assert main(["learn", str(files / "t.priory"), str(files / "more.csv"), "--unlabelled"]) == 3
     assert "models of texts" in capsys.readouterr().err
+
+
+def test_several_labels_are_learned_predicted_and_scored(files, capsys):
+    rng = np.random.default_rng(1)
+    held = [[label for label in WORDS if rng.random() < 0.5] for _ in range(160)]
+    noise = [f"w{k}" for k in range(40)]
+    texts = [" ".join([*(rng.choice(WORDS[label]) for label in row), *rng.choice(noise, 5)]) for row in held]
+    lines = [f"{text},{';'.join(row)}" for text, row in zip(texts, held, strict=True)]
+    for name, part in {"train": lines[:120], "test": lines[120:]}.items():
+        (files / f"{name}.csv").write_text("\n".join(["text,tags", *part]))
+    model, train, test = (str(files / name) for name in ("tags.priory", "train.csv", "test.csv"))
+    assert main(["train", train, "--target", "tags", "--multilabel", ";", "-o", model]) == 0
+    assert "micro F1" in capsys.readouterr().out
+    assert main(["predict", model, test, "--proba"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    right = [set(row["labels"].split(";")) == set(row["tags"].split(";")) for row in rows]
+    assert np.mean(right) > 0.7
+    assert 0 <= float(rows[0]["probability_spam"]) <= 1
+    assert main(["evaluate", model, test, "--multilabel"]) == 0
+    assert "subset accuracy" in capsys.readouterr().out
+    assert main(["evaluate", str(files / "m.priory"), test, "--multilabel"]) == 3

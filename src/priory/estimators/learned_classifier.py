@@ -82,6 +82,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
 
     target_: str  # the column of the labels, where the model was trained from files
     missing_: tuple[str, ...]  # the cells that counted as missing in these files
+    separator_: str  # between the labels of a row, where a row may have several
 
     # -- the state -----------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_for
 from priory.tables.table import Table
 from priory.text.documents import PackedDocuments
 from priory.workflows import model_files
+from priory.workflows.label_files import LabelPredictions, view_labels
 from priory.workflows.model_files import Callbacks, FileOptions, FileTask
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ def predict(
     top: int = 1,
     probabilities: bool = False,
     **given: Unpack[FileOptions],
-) -> Predictions | NumberPredictions:
+) -> Predictions | NumberPredictions | LabelPredictions:
     """Label the rows of files.
 
     Parameters
@@ -299,7 +300,7 @@ def predict(
     -------
     Predictions
         The rows with their labels, predicted while they are iterated over or written; `NumberPredictions` where the
-        model predicts a number.
+        model predicts a number, and `LabelPredictions` where a row may have several labels.
     """
     task = model_files.make_task(paths, given)
     trained = model_files.load_model(model, task.key)
@@ -309,8 +310,12 @@ def predict(
                 "the model predicts a number; costs, thresholds and probabilities are for models of classes"
             )
         return NumberPredictions(trained, _open_rows(trained, task))
-    rule = _make_rule(trained, threshold, costs, task.callbacks)
     rows = _open_rows(trained, task)
+    if getattr(trained, "separator_", ""):
+        if threshold is not None or costs is not None or top > 1:
+            raise DataError("the model has several labels for each row; thresholds, costs and --top are for one class")
+        return LabelPredictions(view_labels(trained), rows, model_files.get_model_columns(trained), probabilities)
+    rule = _make_rule(trained, threshold, costs, task.callbacks)
     return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), task.callbacks)
 
 
