@@ -38,8 +38,10 @@ from priory.text.token_bags import TokenBags, make_empty_bags
 MIN_TEXTS = 4  # with fewer labelled texts there is nothing to choose by
 MAX_TEXTS_TO_CHOOSE = 2000  # labelled texts: with more of them, others add nothing
 MAX_OTHERS_TO_CHOOSE = 5000  # texts without label that candidates are compared on
-# standard errors by which a candidate has to be better, with texts without label and without, and at least, in nats
-MIN_ERRORS, MIN_ERRORS_OF_PRIOR, MIN_GAIN = 1.0, 2.0, 0.005
+MIN_ERRORS = 1.0  # standard errors by which a candidate has to be better
+# the same without texts without label, and where labelled texts are not better than the base rate by one
+MANY_ERRORS = 2.0
+MIN_GAIN = 0.005  # and at least, in nats
 SHARES = (1.0, 0.5)  # of a candidate in the pooled answer; without other texts the second only
 NO_CLASS = np.array([0])
 
@@ -134,6 +136,8 @@ def choose_texts(learned: Learned) -> TextChoice:
     # what an exponent alone would gain is no merit of other texts
     tempered = log_normalise(choose_exponent(base, group) * base)
     base_losses = min(find_losses(base, group), find_losses(tempered, group), key=np.mean)
+    base_rate = np.log(len(group) / np.bincount(group))[group]  # (texts,): the losses of the class shares
+    has_signal = measure_gain(base_rate - base_losses) > MIN_ERRORS
     note, least = f"{name}: not used, no gain beyond chance", np.inf
     chosen: tuple[LeftOutAnswers, float] | None = None
     for answers in answer_by_candidates(read(MAX_OTHERS_TO_CHOOSE), fold):
@@ -141,16 +145,20 @@ def choose_texts(learned: Learned) -> TextChoice:
             pooled = log_normalise(share * answers.log_probabilities + (1 - share) * base)
             losses = find_losses(pooled, group)
             gain = base_losses - losses
-            error = float(gain.std() / np.sqrt(len(gain)))
-            errors = MIN_ERRORS if answers.candidate.weight else MIN_ERRORS_OF_PRIOR
-            if losses.mean() < least and gain.mean() > max(errors * error, MIN_GAIN):
+            errors = MIN_ERRORS if answers.candidate.weight and has_signal else MANY_ERRORS
+            if losses.mean() < least and gain.mean() > MIN_GAIN and measure_gain(gain) > errors:
                 least, chosen = float(losses.mean()), (answers, share)
                 change = (
-                    f"left-out log loss {base_losses.mean():.3f} -> {least:.3f}, gain {gain.mean():.3f} +- {error:.3f}"
+                    f"left-out log loss {base_losses.mean():.3f} -> {least:.3f}, by {measure_gain(gain):.1f} errors"
                 )
                 note = f"{name}: used ({answers.candidate}; {change})"
     table = None if chosen is None else TokenTable.of(read(len(kept or ())), features, chosen[0])
     return TextChoice(table, 0.0 if chosen is None else chosen[1], note)
+
+
+def measure_gain(gain: Array) -> float:
+    """The mean of gains (texts,) in units of its standard error."""
+    return float(gain.mean() / max(gain.std() / np.sqrt(len(gain)), 1e-12))
 
 
 def find_losses(log_probabilities: Array, group: Array) -> Array:
