@@ -149,7 +149,7 @@ def draw_examples(kind: Kind, rng: np.random.Generator) -> list[Example]:
 
 
 def make_table_model(rng: np.random.Generator, families: Any = "auto") -> Any:
-    return pr.NaiveBayes(families, calibrate=False, average=bool(rng.integers(2)))
+    return pr.NaiveBayes(families, calibrate=False)
 
 
 def make_text_model(rng: np.random.Generator, model: str = "binary", **options: Any) -> Any:

@@ -31,14 +31,14 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # Ceilings: lines of code (no blanks, comments, docstrings) and modules of each folder. A change that needs more raises
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
-    "bayes": (870, 8),
+    "bayes": (860, 7),
     "calibration": (2_030, 13),
-    "cli": (1_600, 12),
+    "cli": (1_530, 12),
     "core": (1_860, 18),
-    "engines": (650, 6),
+    "engines": (440, 5),
     "estimators": (1_650, 14),
     "evaluation": (940, 9),
-    "export": (770, 6),
+    "export": (760, 6),
     "families": (2_510, 18),
     "leakage": (1_750, 16),
     "learning": (1_470, 9),
@@ -46,13 +46,13 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "naive_bayes": (1_160, 8),
     "plots": (910, 6),
     "regression": (1_450, 9),
-    "service": (3_730, 22),
-    "sources": (2_520, 14),
+    "service": (3_580, 22),
+    "sources": (2_490, 14),
     "storage": (1_390, 8),
     "tables": (770, 6),
     "text": (2_160, 11),
     "top": (170, 3),
-    "workflows": (2_260, 12),
+    "workflows": (2_280, 12),
 }
 MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 35_100, 263, 1_590, 6, 120
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 11.9, 4, 15.3, 0

@@ -9,13 +9,13 @@ from sklearn.linear_model import LogisticRegression
 
 import priory as pr
 from priory.calibration import solvers
-from priory.calibration.code_counts import CodeCounts, choose_pairs, encode_cells
+from priory.calibration.code_counts import CodeCounts, CodeEvidence, choose_pairs, encode_cells
 from priory.calibration.gaussian_member import GaussianMember
 from priory.calibration.linear_members import CodeMember, LinearMember, SlopeMember
 from priory.calibration.row_folds import assign_folds
 from priory.calibration.solvers import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
-from priory.calibration.tree_member import TreeMember, find_cuts
+from priory.calibration.tree_member import TreeMember, find_tree_cuts
 from priory.core import sparse_rows
 from priory.core.content_hash import hash_content
 from priory.model.cells import NumberCells
@@ -96,21 +96,30 @@ def test_a_missing_cell_and_an_empty_code_say_nothing():
     assert (without_y[:, 1] == 0).all()
 
 
-def test_counts_of_a_sample_are_extended_to_all_rows():
+def test_evidence_of_a_sample_follows_the_counts_of_all_rows():
     x, y = mixed(2000)
     model = pr.NaiveBayes(calibrate=False).fit(x, y)
     rows, batch = model.learned_.rows.read(x, "answer")
     cells = rows.read_cells(batch)
     some = [block.take_rows(slice(0, 100)) for block in cells]
     group = np.searchsorted(model.classes_, y)
-    encoding = TableEncoding.of(some, np.ones(100), model.learned_.model())
+    encoding = TableEncoding.of(some, np.ones(100), 2000.0)
     every = CodeCounts.of(encoding, encoding.encode(cells), group, np.ones(2000), np.arange(2000) % 5, (5, 2))
     sample = CodeCounts.of(encoding, encoding.encode(some), group[:100], np.ones(100), np.arange(100) % 5, (5, 2))
-    extended = sample.extend(model.learned_.model(), model.statistics_.n)
-    known = np.ones(encoding.n_codes, dtype=bool)
-    known[encoding.starts[1:] - 1] = False  # how often a cell was missing is not counted, and says nothing
-    assert np.array_equal(extended.total[:, known], every.total[:, known])
-    assert (extended.without(0, 1)[0] >= 0).all()
+    evidence = CodeEvidence(np.ones(4), sample.log_prior(), sample.log_ratios(), sample.shares)
+    followed = evidence.follow_counts(encoding, model.learned_.model(), model.statistics_.n)
+    assert np.array_equal(followed.log_ratios, every.log_ratios())
+    assert np.array_equal(followed.log_prior, every.log_prior())
+
+
+def test_codes_and_smoothing_change_little_with_the_number_of_rows():
+    cells = [NumberCells(np.arange(5000.0)[:, None])]
+    sizes = [TableEncoding.of(cells, np.ones(5000), n).columns[0] for n in np.arange(4900.0, 30_000.0, 50.0)]
+    steps = np.diff([column.n_codes for column in sizes])
+    assert set(steps.tolist()) <= {0, 1}
+    assert sizes[0].n_codes < 30
+    assert sizes[-1].n_codes > 60
+    assert np.abs(np.diff([column.blends.max() for column in sizes])).max() < 0.01
 
 
 # -- the solver ------------------------------------------------------------------------------------------------------
@@ -185,14 +194,14 @@ def test_columns_that_matter_together_are_chosen_and_held_least():
 
 
 def test_cuts_lie_between_values_and_reach_into_the_tails():
-    few = find_cuts(np.array([3.0, 1.0, np.nan, 1.0, 2.0]), np.ones(5))
+    few = find_tree_cuts(np.array([3.0, 1.0, np.nan, 1.0, 2.0]), np.ones(5))
     assert few.tolist() == [1.5, 2.5]
-    many = find_cuts(np.arange(1000.0), np.ones(1000))
+    many = find_tree_cuts(np.arange(1000.0), np.ones(1000))
     assert 64 < len(many) < 80
     assert (many % 1 == 0.5).all()
     assert many[0] < 3
     assert many[-1] > 996
-    assert len(find_cuts(np.full(5, np.nan), np.ones(5))) == len(find_cuts(np.ones(5), np.ones(5))) == 0
+    assert len(find_tree_cuts(np.full(5, np.nan), np.ones(5))) == len(find_tree_cuts(np.ones(5), np.ones(5))) == 0
 
 
 def test_a_sharp_threshold_and_a_gap_that_means_something_are_learned_and_one_row_is_answered_as_among_many():

@@ -43,12 +43,25 @@ def test_a_row_without_any_cell_is_answered_with_the_class_prior(memory):
     rows, y = draw_rows(300, seed=1)
     texts = [{**row, "note": ["small thing", "round thing", "big thing"][c]} for row, c in zip(rows, y, strict=True)]
     share = np.bincount(y) / len(y)
-    for given_rows in (rows, texts):
+    for given_rows in (rows, texts, draw_rows(300, seed=1, informative_gaps=True)[0]):
         model = pr.NaiveBayes(memory=memory).fit(given_rows, y)
         empty = dict.fromkeys(given_rows[0])
         np.testing.assert_allclose(model.predict_proba([empty, given_rows[0]])[0], share, atol=1e-12)
         np.testing.assert_allclose(model.predict_proba([given_rows[0], {}])[1], share, atol=1e-12)
         assert list(model.predict_proba_one({}).values()) == pytest.approx(share, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 70])
+def test_a_model_that_is_only_tempered_answers_a_row_without_any_cell_with_the_class_prior(n_classes):
+    rng = np.random.default_rng(0)
+    y = np.append(np.repeat(np.arange(n_classes), 2), np.zeros(4 * n_classes, int))  # class 0 is more common
+    rows = [{"a": float(rng.normal(c)), "b": "xy"[int(rng.random() < 0.5)]} for c in y]
+    model = pr.NaiveBayes().fit(rows, y)
+    assert not model.corrections_.members
+    share = np.unique(y, return_counts=True)[1] / len(y)
+    np.testing.assert_allclose(model.predict_proba([{"a": None, "b": None}])[0], share, atol=1e-9)
+    assert list(model.predict_proba_one({}).values()) == pytest.approx(share, abs=1e-9)
+    assert model.explain([{"a": None, "b": None}])[0].probabilities() == pytest.approx(share, abs=1e-9)
 
 
 def test_a_declared_prior_is_the_answer_to_a_row_without_any_cell():
@@ -100,7 +113,7 @@ def test_single_rows_batches_and_absent_keys_give_one_answer(model, gaps):
     ]
     whole = [{**dict.fromkeys(("size", "weight", "grade", "noise")), **row} for row in rows]
     together = model.predict_proba(whole)
-    np.testing.assert_array_equal(model.predict_proba(whole[::-1])[::-1], together)
+    np.testing.assert_allclose(model.predict_proba(whole[::-1])[::-1], together, rtol=1e-12)
     for row, p in zip(rows, together, strict=True):
         assert list(model.predict_proba_one(row).values()) == pytest.approx(p, abs=1e-6)
 

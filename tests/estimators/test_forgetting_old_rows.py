@@ -141,6 +141,7 @@ def test_texts_leave_in_any_mix_of_calls():
 def test_rows_of_fit_leave_without_the_statistics_being_subtracted(kind, monkeypatch):
     table, labels = make_table(7)
     model = NaiveBayes(memory=100).fit(table, labels)
+    model.predict_proba_one(table.iloc[0].to_dict())  # opens the model for single rows
     monkeypatch.setattr(classifier, "forget", None)
     for i in range(100, 120):
         row = table.iloc[[i]].to_dict("records")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from priory import NaiveBayes, TextClassifier, save
+from priory.calibration.calibrator import Calibrator
 from priory.core.content_hash import hash_content
-from priory.learning import learned as algebra
 
 N_ROWS = 400
 
@@ -27,19 +27,21 @@ def make_rows(n=N_ROWS, seed=0):
     return rows, labels
 
 
+def find_hashes(model, rows, labels):
+    """The hash of each row, by which rows are kept."""
+    alone = (copy.copy(model).fit([row] * 2, [label] * 2) for row, label in zip(rows, labels, strict=True))
+    return [int(one.statistics_.sample.hashes[0]) for one in alone]
+
+
 def find_blocks(model, rows, labels):
-    """The block of each row: the first two bits of its hash."""
-    blocks = []
-    for row, label in zip(rows, labels, strict=True):
-        [row_hash] = copy.copy(model).fit([row, row], [label, label]).statistics_.sample.hashes.tolist()
-        blocks.append(row_hash >> 62)
-    return blocks
+    """The block of each row: the last two bits of its hash."""
+    return [row_hash % 4 for row_hash in find_hashes(model, rows, labels)]
 
 
 @pytest.fixture
 def forbid_deriving(monkeypatch):
     def forbid():
-        monkeypatch.setattr(algebra.Learned, "fit_corrections", lambda *_: pytest.fail("corrections were derived"))
+        monkeypatch.setattr(Calibrator, "fit", lambda *_: pytest.fail("corrections were fitted"))
 
     return forbid
 
@@ -102,7 +104,8 @@ def test_a_standby_set_is_that_of_a_model_that_never_saw_the_block():
     model.forget_one(rows[0], labels[0])
     outside = [i for i, block in enumerate(blocks) if block != blocks[0]]
     never = NaiveBayes().fit([rows[i] for i in outside], [labels[i] for i in outside])
-    assert model.corrections_version_ == never.corrections_version_
+    parts = [(c.tempering, c.encoding, c.members, c.pool) for c in (model.corrections_, never.corrections_)]
+    assert hash_content(parts[0]) == hash_content(parts[1])
 
 
 def test_rows_of_two_blocks_need_new_corrections():
@@ -137,3 +140,21 @@ def test_texts_have_standby_sets_too(forbid_deriving):
     model.forget_one(texts[0], labels[0])
     assert model.predict_proba(texts[:3]).shape == (3, 2)
     assert model.corrections_version_ != version
+
+
+def test_rows_that_are_not_kept_are_counted_out_of_the_evidence_and_nothing_is_derived(forbid_deriving):
+    rows, labels = make_rows(600)
+    model = NaiveBayes(memory=100).fit(rows, labels)
+    kept = set(model.statistics_.sample.hashes.tolist())
+    gone = [i for i, row_hash in enumerate(find_hashes(model, rows[:60], labels[:60])) if row_hash not in kept]
+    left = [i for i in range(600) if i not in gone]
+    never = NaiveBayes(memory=100).fit([rows[i] for i in left], [labels[i] for i in left])
+    model.predict_proba_one(rows[0])
+    forbid_deriving()
+    for i in gone:
+        model.forget_one(rows[i], labels[i])
+        assert len(answer(model, rows[:2])) == 2
+    assert len(gone) > 20
+    assert np.array_equal(answer(model, rows[:30]), answer(never, rows[:30]))
+    assert np.array_equal(model.predict_proba(rows), never.predict_proba(rows))
+    assert model.corrections_version_ == never.corrections_version_

@@ -244,7 +244,7 @@ def test_the_audit_refuses_what_is_not_a_table(table):
 
 CELLS = [
     *(0, 1, -3, True, 2.5, -0.0, 2**53, 2**53 + 1, 10**400, None, np.nan, np.inf, np.int64(4), np.float32(1.1)),
-    *("red", "", "é", "\ud800", b"raw", np.str_("blue")),
+    *("red", "", "12,5", "1.234,5", "é", "\ud800", b"raw", np.str_("blue")),
 ]
 
 
@@ -258,8 +258,9 @@ def read_cells(X):
     return table.column_kinds(), cells
 
 
-@given(st.lists(st.sampled_from(CELLS), min_size=1, max_size=4))
-def test_a_list_of_dicts_is_read_as_an_array_of_objects_is_cell_by_cell(cells):
+@given(st.lists(st.sampled_from(CELLS), min_size=1, max_size=4), st.sampled_from([1, 12]))
+def test_a_list_of_dicts_is_read_as_an_array_of_objects_is_cell_by_cell(cells, times):
+    cells = times * cells
     column = np.empty((len(cells), 1), dtype=object)
     column[:, 0] = cells
     assert read_cells([{"x0": cell} for cell in cells]) == read_cells(column)

@@ -43,7 +43,7 @@ GROUPS = np.array(["no", "yes", "perhaps"])[RNG.integers(0, 3, 60)]
 
 TABLES = [
     (pr.NaiveBayes(), MIXED, LABELS),
-    (pr.NaiveBayes(average=True, alpha=0.5, class_prior={"normal": 0.5, "spam": 0.25, "urgent": 0.25}), MIXED, LABELS),
+    (pr.NaiveBayes(alpha=0.5, class_prior={"normal": 0.5, "spam": 0.25, "urgent": 0.25}), MIXED, LABELS),
     (pr.NaiveBayes({"hour": f.Gaussian, "links": f.Poisson(2.0, 1.0), "sender": "categorical"}), MIXED, LABELS),
     (
         pr.NaiveBayes({"text": f.Text("multinomial", 0.1, Tokenizer(ngram_range=(1, 2)))}, estimate="mean"),

@@ -27,9 +27,8 @@ AVERAGE_NAME = "average row"
 GAPS_NAME = "missing cells"
 MAX_ROWS_TO_COMPLETE = 32  # rows whose lines are made at a time
 N_STARTS = 64  # learned rows that answers are compared with
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
-PATH = (_NODES + 1) / 2, _WEIGHTS / 2  # places from 0 to 1, and the weight of each
-TINY = 1e-300
+N_STEPS = 32  # of the integral from a start to the row
+TINY = 1e-300  # avoids a division by zero
 LineSource = tuple[int, ...] | str  # the columns that a line is about, or the name of another line
 
 
@@ -55,7 +54,7 @@ def weigh_parts(model: CalibratedModel, cells: Sequence[Cells]) -> AnswerLines:
     terms = model.model.evidence_terms(cells)
     weights = np.ones(terms.lengths.shape)  # (rows, 1 + parts)
     if model.corrections is not None:
-        weights = model.corrections.tempering.part_weights(terms.lengths)
+        weights = model.corrections.tempering.answer_weights(terms)
     first = weights[:, :1] * model.model.estimated_log_prior()
     name = "prior" if (weights[:, 0] == 1.0).all() else "prior (tempered)"
     lines = terms.values[:, :, 1:] * weights[:, None, 1:]
@@ -187,8 +186,10 @@ class PoolLines:
         """
         starts = self.starts if len(self.starts) else np.zeros((1, *ends.shape[1:]))
         first = self.shares @ self._mix(base + starts.sum(axis=2))[0]
-        chunks = [ends[at : at + MAX_ROWS_TO_COMPLETE] for at in range(0, len(ends), MAX_ROWS_TO_COMPLETE)]
-        lines = np.concatenate([self._integrate(base, starts, chunk) for chunk in chunks])
+        lines = np.empty(ends.shape)
+        for at in range(0, len(ends), MAX_ROWS_TO_COMPLETE):
+            chunk = slice(at, at + MAX_ROWS_TO_COMPLETE)
+            lines[chunk] = self._integrate(base, starts, ends[chunk])
         # what rounding and the steps of the integral leave, by the size of the lines
         left, size = answers - first - lines.sum(axis=2), np.abs(lines)
         lines += left[:, :, None] * size / np.maximum(size.sum(axis=2, keepdims=True), TINY)
@@ -199,7 +200,7 @@ class PoolLines:
         assert self.corrections.pool is not None
         assert self.corrections.evidence is not None
         share, pooled = self.corrections.pool.share, normalise(logits)
-        mixed = share * pooled + (1 - share) * normalise(self.corrections.evidence.log_prior)
+        mixed = np.maximum(share * pooled + (1 - share) * normalise(self.corrections.evidence.log_prior), TINY)
         return np.log(mixed), share * pooled / mixed, pooled
 
     def _integrate(self, base: Array, starts: Array, ends: Array) -> Array:
@@ -208,12 +209,12 @@ class PoolLines:
         own = np.zeros((len(ends), *begin.shape))
         others = np.zeros((*own.shape, own.shape[2]))
         # d log p(c) / d logit(d) is part(c) (1[c = d] - pooled(d))
-        for place, weight in zip(*PATH, strict=True):
-            _, part, pooled = self._mix(begin + place * (end[:, None] - begin))
-            own += weight * part
-            others += weight * part[..., None] * pooled[:, :, None]
-        own *= self.shares[:, None]
-        others *= self.shares[:, None, None]
+        for step in range(N_STEPS):
+            _, part, pooled = self._mix(begin + (step + 0.5) / N_STEPS * (end[:, None] - begin))
+            own += part
+            others += part[..., None] * pooled[:, :, None]
+        own *= self.shares[:, None] / N_STEPS
+        others *= self.shares[:, None, None] / N_STEPS
         moved = own.sum(axis=1)[:, :, None] * ends - np.einsum("nkc,kcl->ncl", own, starts)
         pulled = np.einsum("ncd,ndl->ncl", others.sum(axis=1), ends)
         pulled -= np.einsum("nkcd,kdl->ncl", others, starts)
@@ -237,7 +238,7 @@ class PoolLines:
         lines = np.einsum("nkc,nkcl->ncl", share, lines.reshape(*share.shape, -1))
         left = mean - first - lines.sum(axis=2)
         # the same for tempered naive Bayes, to which a missing cell is no evidence
-        exponent = corrections.gaps.weigh_tempered(gaps)
+        exponent = corrections.gaps.weigh_tempered(rows, gaps)
         tempered = look_up_cells(rows, corrections.evidence.temper_codes(corrections.encoding))
         own = np.concatenate([tempered, texts], axis=2)
         lines *= 1 - exponent[:, :, None]

@@ -234,22 +234,38 @@ class Calibrator:
     hold: float = SHIFT_HOLD  # extra penalty on the direction of the mean text
     keeps_rows: bool = True  # whether rows are kept with the corrections, to complete others
 
+    def reads_sample_alone(self, model: CalibratableModel, weight: Array | None) -> bool:
+        """Whether corrections are a function of the rows they are fitted to, but for the evidence of all rows."""
+        is_enough = weight is None or weight.sum() >= MIN_ROWS_TO_CALIBRATE
+        return is_enough and not model.take_texts()[1] and not _has_many_classes(model)
+
     def fit(
-        self, model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array | None
+        self,
+        model: CalibratableModel,
+        cells: Sequence[Cells],
+        group: Array,
+        weight: Array | None,
+        n_rows: float | None = None,
     ) -> Corrections | None:
-        """Return corrections fitted to rows that the model has learned, or None if there are too few."""
+        """Return corrections fitted to rows that the model has learned, or None if there are too few.
+
+        They are a sample of about ``n_rows`` rows, unless they are all.
+        """
         if len(model.classes) > MAX_CLASSES_TO_CALIBRATE:
             return None
         every = np.ones(len(group)) if weight is None else weight.astype(float)
+        own_n = np.bincount(group, every, len(model.classes))
+        n = own_n if self.reads_sample_alone(model, every) else model.statistics.n
         # Skip a row that is alone in its class: the model without it does not know the class.
-        present = np.flatnonzero((every > 0) & (every < model.statistics.n[group]))
+        present = np.flatnonzero((every > 0) & (every < n[group]))
         used = present[self._choose_rows(model, len(present))]
         some, own, counts = take_rows(cells, used), group[used], every[used]
         if counts.sum() < MIN_ROWS_TO_TEMPER or len(np.unique(own)) < 2:
             return None
         order, judged = _assign_folds(some, own, counts, model.n_parts)
         with limit_blas_threads():  # the problems are small: threads would wait for each other
-            corrections = self._fit_ordered(model, take_rows(some, order.rows), own[order.rows], order, judged)
+            ordered = take_rows(some, order.rows), own[order.rows]
+            corrections = self._fit_ordered(model, *ordered, order, judged, n_rows)
         if corrections.reads_tokens and not corrections.tokens:
             corrections = replace(corrections, tokens=model.choose_token_features())
         if corrections.encoding.columns and corrections.members:
@@ -261,7 +277,13 @@ class Calibrator:
         return corrections
 
     def _fit_ordered(
-        self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
+        self,
+        model: CalibratableModel,
+        cells: Sequence[Cells],
+        group: Array,
+        order: RowFolds,
+        judged: Array,
+        n_rows: float | None,
     ) -> Corrections:
         """Fit corrections to rows in canonical order."""
         if order.weight.sum() < MIN_ROWS_TO_CALIBRATE:
@@ -273,7 +295,7 @@ class Calibrator:
             if self.plan.refine:
                 return refine_texts(model, cells, group, order, judged, self.pairs, self.hold)
             return _fit_tempering_alone(model, cells, group, order)
-        return fit_corrections(_collect_rows(model, cells, group, order.weight, order.fold, judged), self.plan)
+        return fit_corrections(_collect_rows(model, cells, group, order, judged, n_rows), self.plan)
 
     def _choose_rows(self, model: CalibratableModel, n_rows: int) -> Array:
         """Return the positions of the rows to fit to, evenly spaced if there are too many."""
@@ -315,7 +337,7 @@ def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: 
     folds = FOLDS_OF_FEW_ROWS if few else CALIBRATION_FOLDS
     order = assign_folds(cells, group, weight, folds)
     if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
-        return order, np.arange(folds)
+        return order, np.unique(order.fold)  # of few rows, a fold may have none
     fold = assign_folds_by_content(cells, len(group), folds)[order.rows]
     return order._replace(fold=fold), np.zeros(1, dtype=np.int64)
 
@@ -346,18 +368,14 @@ def _fit_one_exponent(model: CalibratableModel, cells: Sequence[Cells], group: A
 
 
 def _collect_rows(
-    model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array, fold: Array, judged: Array
+    model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array, n_rows: float | None
 ) -> FitRows:
     """Return learned rows with their out-of-fold scores."""
-    learned = model.statistics.n
-    # If the rows are a sample, codes and totals come from all values that the model has counted.
-    is_sample = not np.array_equal(np.bincount(group, weight, minlength=len(learned)), learned)
-    encoding = TableEncoding.of(cells, weight, model if is_sample else None)
+    weight, fold = order.weight, order.fold
+    encoding = TableEncoding.of(cells, weight, n_rows)
     no_texts, features = np.zeros((len(group), len(model.classes))), model.choose_token_features()
     rows = EncodedRows(encoding, cells, lambda: model.encode_tokens(features, cells), no_texts)
     counts = CodeCounts.of(encoding, rows.codes, group, weight, fold, (int(fold.max()) + 1, len(model.classes)))
-    if is_sample:
-        counts = counts.extend(model, learned)
     texts, blocks = model.take_texts()
     terms = []
     if blocks:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
+from typing import Protocol
 
 import numpy as np
 
 from priory.calibration.solvers import LockstepProblem, pad_columns
-from priory.calibration.table_encoding import N_LEVELS, CountedModel, TableEncoding, make_one_hot
+from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core.sparse_rows import SparseRows, score_column_sets
 from priory.core.statistics import ROUNDING_TOLERANCE, register_record
 from priory.core.typing import Array
@@ -18,7 +18,6 @@ from priory.core.typing import Array
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
 MAX_LOG_RATIO = 20.0
 MAX_LOG_WEIGHT = 1e6  # far above any evidence and its weight
-MAX_ROWS_TO_SMOOTH = 5000  # with more rows, bins have enough counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +44,6 @@ class CodeCounts:
         class_folds = np.bincount(fold * shape[1] + group, weight, minlength=shape[0] * shape[1]).reshape(shape)
         return cls(encoding, folds.sum(axis=0), folds, class_folds.sum(axis=0), class_folds)
 
-    def extend(self, model: CountedModel, class_total: Array) -> CodeCounts:
-        """Replace the totals by the counts of all rows that a model has learned, of which these are a sample."""
-        total = self.total.copy()
-        columns = ((b, j) for b, block in enumerate(self.encoding.blocks) for j in range(len(block)))
-        for column, start, place in zip(self.encoding.columns, self.encoding.starts, columns, strict=False):
-            counted = model.count_values(*place)
-            if counted is not None:
-                code = column.encode_values(counted[0])
-                known = code >= 0
-                for c, counts in enumerate(counted[1]):  # (values,): the counts of one class
-                    stop = start + column.n_codes - 1
-                    total[c, start:stop] = np.bincount(code[known], counts[known], minlength=column.n_codes - 1)
-        return CodeCounts(self.encoding, total, self.folds, class_total, self.class_folds)
-
     def without(self, *folds: int) -> tuple[Array, Array]:
         """Return the counts of codes (classes, codes) and of rows (classes,) without some folds."""
         out = list(set(folds))
@@ -66,36 +51,7 @@ class CodeCounts:
 
     def log_ratios(self, *folds: int) -> Array:
         """(classes, codes): the log likelihood ratio of each code, from the model without these folds."""
-        counts = self.without(*folds)[0]
-        starts = self.encoding.starts
-        if not len(starts[:-1]):
-            return np.zeros(counts.shape)
-        counts[:, starts[1:] - 1] = 0.0  # a missing cell is ignored
-        if self.class_total.sum() <= MAX_ROWS_TO_SMOOTH:
-            counts = self._smooth_neighbours(counts)
-        widths = np.diff(starts)
-        # in_class (classes, codes): the counts of the code's whole column; share (codes,): of the code in its column
-        in_class = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), widths, axis=1)
-        pooled = counts.sum(axis=0)
-        share = pooled / np.maximum(np.repeat(np.add.reduceat(pooled, starts[:-1]), widths), 1e-300)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.log((counts + POOLED_ROWS * share) / (in_class + POOLED_ROWS) / share)
-        return np.clip(np.where(pooled > 0, ratio, 0.0), -MAX_LOG_RATIO, MAX_LOG_RATIO)
-
-    def _smooth_neighbours(self, counts: Array) -> Array:
-        """Smooth bins with the kernel (1/4, 1/2, 1/4); a bin without a neighbour keeps that quarter."""
-        gives = self._gives_right
-        # (classes, codes): the quarters that move to the next and to the previous bin
-        right, left = counts * gives / 4, counts * np.roll(gives, 1) / 4
-        return counts - right - left + np.roll(right, 1, axis=1) + np.roll(left, -1, axis=1)
-
-    @cached_property
-    def _gives_right(self) -> Array:
-        """(codes,): one where the next code is a neighbouring bin, else zero."""
-        gives = np.zeros(self.encoding.n_codes)
-        for column, start in zip(self.encoding.columns, self.encoding.starts, strict=False):
-            gives[start : start + column.n_codes - 1] = column.blends
-        return gives
+        return find_log_ratios(self.encoding, self.without(*folds)[0])
 
     @property
     def shares(self) -> Array:
@@ -104,8 +60,54 @@ class CodeCounts:
 
     def log_prior(self, *folds: int) -> Array:
         """(classes,): the log of each class's share of the rows, from the model without these folds."""
-        n = self.without(*folds)[1] + 0.5
-        return np.asarray(np.log(n / n.sum()))
+        return find_log_shares(self.without(*folds)[1])
+
+
+def find_log_shares(n: Array) -> Array:
+    """(classes,): the log of each class's share of the rows, half a row more for each."""
+    return np.asarray(np.log((n + 0.5) / (n + 0.5).sum()))
+
+
+def find_log_ratios(encoding: TableEncoding, counts: Array) -> Array:
+    """(classes, codes): the log likelihood ratio of each code, given counts (classes, codes)."""
+    starts = encoding.starts
+    if not len(starts[:-1]):
+        return np.zeros(counts.shape)
+    counts = counts.copy()
+    counts[:, starts[1:] - 1] = 0.0  # a missing cell is ignored
+    # smooth bins: (classes, codes) what moves to the next and to the previous bin
+    right, left = counts * encoding.blends, counts * np.roll(encoding.blends, 1)
+    counts += np.roll(right, 1, axis=1) + np.roll(left, -1, axis=1) - right - left
+    widths = np.diff(starts)
+    # in_class (classes, codes): the counts of the code's whole column; share (codes,): of the code in its column
+    in_class = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), widths, axis=1)
+    pooled = counts.sum(axis=0)
+    share = pooled / np.maximum(np.repeat(np.add.reduceat(pooled, starts[:-1]), widths), 1e-300)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log((counts + POOLED_ROWS * share) / (in_class + POOLED_ROWS) / share)
+    return np.clip(np.where(pooled > 0, ratio, 0.0), -MAX_LOG_RATIO, MAX_LOG_RATIO)
+
+
+class CountedModel(Protocol):
+    """Interface of a model that counts the values of columns."""
+
+    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
+        """Return the distinct values and counts (classes, values), or None if the model does not count them."""
+
+
+def count_learned_codes(encoding: TableEncoding, model: CountedModel, n_classes: int) -> tuple[Array, Array]:
+    """Return how often a model has learned each code (classes, codes), and whether its column is counted (codes,)."""
+    total, is_counted = np.zeros((n_classes, encoding.n_codes)), np.zeros(encoding.n_codes, dtype=bool)
+    places = ((b, j) for b, block in enumerate(encoding.blocks) for j in range(len(block)))
+    for column, start, place in zip(encoding.columns, encoding.starts, places, strict=False):
+        counted = model.count_values(*place)
+        if counted is not None:
+            own, stop = column.encode_values(counted[0]), start + column.n_codes
+            known = own >= 0
+            is_counted[start:stop] = True
+            for c, counts in enumerate(counted[1]):  # (values,): the counts of one class
+                total[c, start : stop - 1] = np.bincount(own[known], counts[known], minlength=column.n_codes - 1)
+    return total, is_counted
 
 
 @register_record("CodeEvidence", axes={"weights": "b", "log_prior": "c", "log_ratios": "cv", "shares": "v"})
@@ -125,6 +127,15 @@ class CodeEvidence:
         if self.shares.min(initial=0.0) < 0 or self.shares.max(initial=0.0) > 1 + ROUNDING_TOLERANCE:
             return "a share is not from 0 to 1"
         return "a number is too large" if largest > MAX_LOG_WEIGHT else None
+
+    def follow_counts(self, encoding: TableEncoding, model: CountedModel, n: Array) -> CodeEvidence:
+        """Return the evidence of all rows that a model has learned, ``n`` (classes,), with the same weights.
+
+        A column whose values the model does not count keeps the evidence of the rows that were fitted to.
+        """
+        total, is_counted = count_learned_codes(encoding, model, len(n))
+        ratios = np.where(is_counted, find_log_ratios(encoding, total), self.log_ratios)
+        return replace(self, log_prior=find_log_shares(n), log_ratios=ratios)
 
     def find_misfit(self, encoding: TableEncoding) -> str | None:
         """Describe why it is not the evidence of this encoding; None if it is."""

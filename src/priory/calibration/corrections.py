@@ -11,7 +11,7 @@ not the likeliest have 1 / (n + 1) of its probability together, each its share b
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Protocol, Self
 
@@ -130,6 +130,12 @@ class Corrections:
         widths = [len(block) for block in self.encoding.blocks]
         return self.evidence is None or (widths == list(columns) and len(self.evidence.log_prior) == n_classes)
 
+    def follow_counts(self, model: CalibratableModel) -> Corrections:
+        """Return the same corrections with the evidence of all rows that a model has learned."""
+        if self.evidence is None or not self.encoding.columns:
+            return self
+        return replace(self, evidence=self.evidence.follow_counts(self.encoding, model, model.statistics.n))
+
     @property
     def reads_tokens(self) -> bool:
         """Whether a member uses the tokens of texts."""
@@ -159,7 +165,7 @@ class Corrections:
         """Yield the rows with gaps that are completed, some at a time, and their gaps (rows, columns + texts)."""
         if self.gaps is not None:
             gaps = self.gaps.find_gaps(rows)
-            found = np.flatnonzero(gaps.any(axis=1))
+            found = np.flatnonzero(gaps[:, : len(self.encoding.columns)].any(axis=1))  # a missing text alone is no gap
             for start in range(0, len(found), at_once):
                 at = found[start : start + at_once]
                 yield at, gaps[at]
@@ -184,7 +190,7 @@ class Corrections:
         pooled = self.pool_members(completed).reshape(*log_shares.shape, -1)
         mean = log_sum_exp(pooled + log_shares[:, :, None], axis=1)
         tempered = rows.look_up(self.evidence.temper_cells(self.encoding, log_prior)) + rows.text_logits
-        exponent = self.gaps.weigh_tempered(gaps)
+        exponent = self.gaps.weigh_tempered(rows, gaps)
         return log_normalise((1 - exponent) * mean + exponent * tempered)
 
     @cached_property
@@ -304,7 +310,9 @@ class CalibratedModel:
         if self.corrections is None:
             return self.model.evidence_terms(cells).log_joint
         if not self.corrections.members:
-            return log_normalise(self.corrections.tempering.logits(self.model.evidence_terms(cells)))
+            terms = self.model.evidence_terms(cells)
+            weights = self.corrections.tempering.answer_weights(terms)
+            return log_normalise(np.einsum("ncb,nb->nc", terms.relative_to_best, weights))
         return self.corrections.log_probabilities(self.encode_rows(cells), self.model.estimated_log_prior())
 
     def encode_rows(self, cells: Sequence[Cells]) -> EncodedRows:

@@ -11,7 +11,7 @@ import numpy as np
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.logit_parts import LogitParts, add_columns, split_codes
-from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
+from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRow, EncodedRows, Member
 from priory.calibration.table_encoding import MAX_SCORE, TableEncoding
 from priory.core.logspace import log_normalise, normalise
 from priory.core.statistics import register_record
@@ -181,10 +181,10 @@ class GaussianMember(Member):
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
         return evidence.temper_labels(encoding)
 
-    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[SingleRow, Array], None]:
+    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[EncodedRow, Array], None]:
         gaussian = self.gaussian
 
-        def add_logits(row: SingleRow, logits: Array) -> None:
+        def add_logits(row: EncodedRow, logits: Array) -> None:
             # (classes, numbers): the whitened distance from each mean
             away = (gaussian.roots @ (row.scores - gaussian.means)[:, :, None])[:, :, 0]
             logits += self.temperature * (gaussian.constants - 0.5 * (away * away).sum(axis=1))

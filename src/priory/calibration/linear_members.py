@@ -11,7 +11,7 @@ import numpy as np
 
 from priory.calibration.code_counts import CodeEvidence, encode_cells
 from priory.calibration.logit_parts import LogitParts, add_columns, split_codes, split_pairs
-from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
+from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRow, EncodedRows, Member
 from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core._kernel import rows as kernel
@@ -126,7 +126,7 @@ class LinearMember(Member):
 
     def open_row(
         self, encoding: TableEncoding, token_widths: Sequence[int]
-    ) -> Callable[[SingleRow, Array], None] | None:
+    ) -> Callable[[EncodedRow, Array], None] | None:
         if not (self.with_tokens or len(self.pairs)):
             return None
         weights, pairs = np.ascontiguousarray(self.weights, dtype=float), np.ascontiguousarray(self.pairs)
@@ -134,7 +134,7 @@ class LinearMember(Member):
         start = 1 + encoding.n_codes
         starts = [start, *(start + np.cumsum(token_widths if self.with_tokens else [])).tolist()]
 
-        def add_logits(row: SingleRow, logits: Array) -> None:
+        def add_logits(row: EncodedRow, logits: Array) -> None:
             for text_start, chosen in zip(starts[:-1], row.tokens, strict=False):
                 # token features are binary, in rows of norm one
                 kernel.add_weights(weights, chosen, text_start, 1 / sqrt(max(len(chosen), 1)), logits)
@@ -167,7 +167,7 @@ class SlopeMember(Member):
     def log_probabilities(self, rows: EncodedRows) -> Array:
         return log_normalise(rows.look_up(self.weights) + self._take_numbers(rows) @ self.slopes + rows.text_logits)
 
-    def _take_numbers(self, rows: EncodedRows | SingleRow) -> Array:
+    def _take_numbers(self, rows: EncodedRows | EncodedRow) -> Array:
         return rows.scores if self.of_scores else rows.standardised
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
@@ -177,8 +177,8 @@ class SlopeMember(Member):
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
         return self.weights
 
-    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[SingleRow, Array], None]:
-        def add_logits(row: SingleRow, logits: Array) -> None:
+    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[EncodedRow, Array], None]:
+        def add_logits(row: EncodedRow, logits: Array) -> None:
             logits += self._take_numbers(row) @ self.slopes
 
         return add_logits

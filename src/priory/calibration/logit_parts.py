@@ -1,8 +1,8 @@
 """The logits of a member as a sum: what each column, each text and each set of columns adds to the average row.
 
 A column adds the difference from its mean over the learned rows, so that the parts are Shapley values where columns add
-up. The cells of a pair or a triple are split into the effects of single columns, averaged over the others, and the
-interaction that is left:
+up. The cells of a pair are split into the effect of either column, averaged over the other, and the interaction that is
+left:
 
     t(a, b)  =  t  +  (t(a, .) - t)  +  (t(., b) - t)  +  interaction(a, b)
 """

@@ -23,8 +23,8 @@ MIN_EXPONENT = 1e-3  # members with less are dropped
 MAX_EXPONENT_STEPS, TOLERANCE = 200, 1e-9
 MAX_SHARE_STEPS = 200
 PRIOR_ROWS = 0.1  # pseudo-counts of the pool and of the base rate
-# Of the gain over the base rate, in nats, the charge is put down to chance; the rest is the more credible, the larger it
-# is against the scale.
+# Of the gain over the base rate, in nats, the charge is put down to chance; the rest is the more credible, the larger
+# it is against the scale.
 CHARGE, SCALE = 4.0, 2.0
 
 

@@ -153,7 +153,7 @@ class RowCodes:
         return scores[place - 1] + share * (scores[place] - scores[place - 1])
 
 
-class SingleRow:
+class EncodedRow:
     """One row as the input of opened members; levels and scores are computed when they are first used."""
 
     def __init__(self, columns: Sequence[RowCodes], cells: Sequence[Any], tokens: Sequence[Array]) -> None:
@@ -213,5 +213,5 @@ class Member(ABC):
     @abstractmethod
     def open_row(
         self, encoding: TableEncoding, token_widths: Sequence[int]
-    ) -> Callable[[SingleRow, Array], None] | None:
+    ) -> Callable[[EncodedRow, Array], None] | None:
         """Return a function that adds its logits (classes,) other than weights of codes and texts; None if none."""

@@ -7,7 +7,8 @@ missing cell is no evidence. With all cells missing it answers with the class pr
 
     p(c | x)  =  (Σ_k weight_k p(c | x completed by row k))^(1 - m^3)  p_tempered(c | x)^(m^3) / Z
 
-m is the share of the cells that are such gaps. If no rows are kept, members read gaps as missing, and m is not cubed.
+m is the share of such gaps, among them and the cells that are there. If no rows are kept, members read gaps as missing,
+and m is not cubed.
 """
 
 from __future__ import annotations
@@ -71,12 +72,12 @@ class GapCompletion:
 
     def find_gaps(self, rows: EncodedRows) -> Array:
         """(rows, columns + texts): whether each cell is missing in a column whose gaps are completed."""
-        texts = [rows.cells[b].find_missing() for b, columns in enumerate(rows.encoding.blocks) if not columns]
-        return np.concatenate([rows.codes == rows.encoding.missing_codes, *texts], axis=1) & self.is_completed
+        return find_missing(rows) & self.is_completed
 
-    def weigh_tempered(self, gaps: Array) -> Array:
+    def weigh_tempered(self, rows: EncodedRows, gaps: Array) -> Array:
         """(rows, 1): the exponent of tempered naive Bayes."""
-        share = gaps.mean(axis=1, keepdims=True)
+        n_gaps = gaps.sum(axis=1, keepdims=True)
+        share = n_gaps / (n_gaps + (~find_missing(rows)).sum(axis=1, keepdims=True))
         return np.asarray(share**3 if len(self.weight) else share)
 
     def list_blocks(self, encoding: TableEncoding) -> list[Cells]:
@@ -106,6 +107,12 @@ class GapCompletion:
                 completed[b] = completed[b].fill_cells(own, next(kept).take_rows(nearest.ravel()))
             start += len(columns)
         return completed
+
+
+def find_missing(rows: EncodedRows) -> Array:
+    """(rows, columns + texts): whether each cell is missing."""
+    texts = [rows.cells[b].find_missing() for b, columns in enumerate(rows.encoding.blocks) if not columns]
+    return np.concatenate([rows.codes == rows.encoding.missing_codes, *texts], axis=1)
 
 
 def _has_columns(cells: Cells, columns: Sequence[ColumnCodes]) -> bool:

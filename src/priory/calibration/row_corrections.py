@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from priory.calibration.corrections import Corrections
-from priory.calibration.members import EncodedRows, RowCodes, SingleRow
+from priory.calibration.members import EncodedRow, EncodedRows, RowCodes
 from priory.calibration.tempering import MAX_EXPONENT, MAX_WEIGHT, Tempering
 from priory.core._kernel import rows as kernel
 from priory.core.logspace import log_normalise_row
@@ -73,8 +73,10 @@ class RowCorrections:
         tempering, pool = self.corrections.tempering, self.corrections.pool
         if pool is None:
             assert evidence is not None
+            if not evidence.values[:, 1:].any():
+                return log_normalise_row(evidence.values[:, 0])  # the class prior itself
             return log_normalise_row(weigh_evidence(tempering, evidence))
-        row = SingleRow(self.columns, cells, tokens)
+        row = EncodedRow(self.columns, cells, tokens)
         features = [0, *(start + code for start, code in zip(self.starts, row.codes, strict=True) if code >= 0)]
         flat = np.zeros(self.code_weights.shape[1])
         kernel.add_weights(self.code_weights, np.array(features), 0, 1.0, flat)

@@ -68,6 +68,12 @@ class Tempering:
         weights = self.weights[1 + text_parts] * terms.lengths[:, 1:] ** -self.exponents[1 + text_parts]
         return np.asarray(terms.relative_to_best[:, :, 1:] * weights[:, None])
 
+    def answer_weights(self, terms: EvidenceTerms) -> Array:
+        """(rows, parts): the weight of each part in an answer, which is the class prior itself without any evidence."""
+        weights = self.part_weights(terms.lengths)
+        weights[~terms.values[:, :, 1:].any(axis=(1, 2)), 0] = 1.0
+        return weights
+
     def part_weights(self, lengths: Array) -> Array:
         """(rows, parts): the weight of each part in each row, weight times length to the minus exponent."""
         return np.asarray(self.weights * lengths**-self.exponents)

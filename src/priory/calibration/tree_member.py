@@ -19,7 +19,7 @@ import numpy as np
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.logit_parts import LogitParts, split_codes
-from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member, SingleRow
+from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRow, EncodedRows, Member
 from priory.calibration.solvers import compute_row_losses
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import FitRows, to_classes, to_logits
@@ -136,7 +136,7 @@ class TreeMember(Member):
         """(1 + codes, classes): the start as an intercept."""
         return np.concatenate([self.start[None], np.zeros((encoding.n_codes, len(self.start)))])
 
-    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[SingleRow, Array], None]:
+    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[EncodedRow, Array], None]:
         # only the columns that are tested, by their place among these
         used, places = np.unique(self.tests[..., 0], return_inverse=True)
         tests = np.stack([places.reshape(self.tests.shape[:2]), self.tests[..., 1]], axis=2).astype(np.int16)
@@ -150,7 +150,7 @@ class TreeMember(Member):
             for j in used.tolist()
         ]
 
-        def add_logits(row: SingleRow, out: Array) -> None:
+        def add_logits(row: EncodedRow, out: Array) -> None:
             codes, logits = np.empty((len(columns), 1), np.uint8), np.zeros((1, self.leaves.shape[2]))
             for place, (j, cuts, unknown) in enumerate(columns):
                 if cuts is None:
@@ -184,7 +184,7 @@ def weigh_sets_of_tests(first: tuple[int, ...]) -> Array:
     return weights
 
 
-def find_cuts(values: Array, weight: Array) -> Array:
+def find_tree_cuts(values: Array, weight: Array) -> Array:
     """Return midpoints between neighbouring values at evenly spaced quantiles, and further ones in both tails."""
     present = ~np.isnan(values)
     distinct, place = np.unique(values[present], return_inverse=True)
@@ -271,7 +271,7 @@ def fit_trees(given: FitRows, text_logits: Array) -> tuple[TreeMember, Array] | 
     Also return the out-of-fold log probabilities (rows, classes).
     """
     numbers = given.rows.values.T
-    cuts = tuple(find_cuts(values, given.weight) for values in numbers)
+    cuts = tuple(find_tree_cuts(values, given.weight) for values in numbers)
     gaps = np.array([find_gap_code(values, own) for values, own in zip(numbers, cuts, strict=True)], dtype=np.int64)
     codes = encode_for_trees(given.rows, cuts, gaps)
     n_models = min(len(given.judged), MAX_TREE_FOLDS)

@@ -72,7 +72,8 @@ def _judge_message(model: str, socket_path: str | None, token: str | None, messa
         return judge_by_service(ServiceConnection(socket_path, token), model, message, certainty)
     from priory.workflows.explanations import convert_ledger_to_dict
 
-    trained, text = _load_text_model(model), _read_text(message)
+    trained = _load_text_model(model)
+    text = _read_text(message, trained)
     shares = trained.predict_proba([text])[0]
     explained = convert_ledger_to_dict(trained.explain([text])[0])
     return make_verdict(str(trained.classes_[shares.argmax()]), float(shares.max()), dict(explained), certainty)
@@ -87,10 +88,10 @@ def _load_text_model(path: str) -> TableOrTextClassifier:
     return trained
 
 
-def _read_text(message: bytes) -> str:
-    from priory.sources.mail import read_mail
+def _read_text(message: bytes, model: TableOrTextClassifier) -> str:
+    from priory.text.mail import read_mail
 
-    return read_mail(message).text
+    return read_mail(message, getattr(model, "reader", "text")).text
 
 
 @click.command(
@@ -128,6 +129,6 @@ def learn_mail_command(
         if not forget and not new_class:
             check_label(label, getattr(file.model, "classes_", ()))
         change = file.model.forget if forget else file.model.partial_fit
-        change([_read_text(message)], [label])
+        change([_read_text(message, file.model)], [label])
         n_known = count_known_rows(file.model)
     click.echo(f"{done}; {model} now knows {n_known:,.0f}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -39,19 +40,45 @@ def learn_command(
 
 
 @options.sectioned_command(
-    "forget", short_help="Unlearn rows, exactly.", epilog="Example: priory forget mail.priory withdrawn.csv"
+    "forget",
+    short_help="Unlearn rows, exactly.",
+    epilog="Example: priory forget mail.priory mail.csv --where sender=ann",
 )
 @options.update_options
+@options.add_option(
+    "--where COLUMN=TEXT...",
+    "Only the rows of FILEs with this text in this column, which need not be a column of MODEL; may be repeated.",
+)
+@options.force_option
+@options.receipt_options
 def forget_command(
-    model: str, paths: tuple[str, ...], refresh_from: tuple[str, ...], wait: float | None, json_: bool, **given: Any
+    model: str,
+    paths: tuple[str, ...],
+    refresh_from: tuple[str, ...],
+    wait: float | None,
+    json_: bool,
+    where: tuple[str, ...],
+    force: bool,
+    **given: Any,
 ) -> None:
     """Unlearn the rows of FILEs: MODEL becomes exactly what it would be if it had never learned them.
 
-    All rows are forgotten, or none if one of them was never learned.
+    All rows are forgotten, or none if one of them was never learned. With --sign-key and --receipt a receipt is written
+    that others can check (priory verify).
     """
+    files = options.pop_receipt_files(given, force)
+    selected = dict(_split_condition(text) for text in where)
     with options.open_task(paths, given) as task:
-        result = workflows.forget(model, task, refresh_from=refresh_from, wait=wait)
+        chosen = replace(task, where=selected)
+        result = workflows.forget(model, chosen, refresh_from=refresh_from, wait=wait, receipt=files)
     print_update("forgotten", model, result, json_)
+
+
+def _split_condition(text: str) -> tuple[str, str]:
+    name, equals, cell = text.partition("=")
+    if not name or not equals:
+        raise click.UsageError(f"--where {text}: write COLUMN=TEXT")
+    return name, cell
 
 
 @options.sectioned_command(
@@ -85,13 +112,26 @@ def merge_command(
 )
 @options.model_argument
 @options.add_option("--tables", "Load the model, and show P(class) and P(value | class).")
+@options.add_option(
+    "--privacy", "Load the model, and show how well its answers tell which of the rows it keeps were learned."
+)
 @options.json_option
-def inspect_command(model: str, tables: bool, json_: bool) -> None:
+def inspect_command(model: str, tables: bool, privacy: bool, json_: bool) -> None:
     """Show what MODEL contains, and what it would reveal to anyone who has the file. The model is not loaded."""
-    if tables:
-        from priory.workflows.model_files import load_classifier
+    options.check_exclusive("--tables", "--privacy")
+    if privacy or tables:
+        from priory.workflows.model_files import load_classifier  # what a file contains is shown without it
 
-        found_tables = load_classifier(model, options.get_required_key()).tables_
+        loaded = load_classifier(model, options.get_required_key())
+    if privacy:
+        audit = loaded.audit_membership()
+        if json_:
+            print_json({"model": model, **audit.as_dict()})
+        else:
+            print_lines(f"{model}: what its answers reveal about {audit.rows:,} kept rows\n{audit}", indent="")
+        return
+    if tables:
+        found_tables = loaded.tables_
         print_json(found_tables.to_dicts()) if json_ else print_lines(str(found_tables), indent="")
         return
     found = workflows.inspect(model, key=options.get_required_key())

@@ -285,6 +285,12 @@ reading_options = OptionSection(
     define_option("--no-quotes", "Treat quotation marks in a CSV as ordinary characters.", not_, field="quotes"),
     define_option("--skip-bad N", "Skip up to N invalid lines of JSON.", click.IntRange(0), field="max_bad_lines"),
     define_option("--keep-going", "Skip documents that cannot be opened."),
+    define_option(
+        "--no-mail-headers",
+        "Learn only the subject and the body of mail. A model remembers it.",
+        lambda is_given: "mail_body" if is_given else "mail",
+        field="reader",
+    ),
 )
 
 
@@ -353,9 +359,6 @@ training_options = OptionSection(
 learning_options = OptionSection(
     "Learning",
     define_option("--refine/--no-refine", "Correct naive Bayes with a logistic regression. By default where it helps."),
-    define_option(
-        "--average", "Average over all subsets of columns or words, so that each counts as much as it matters."
-    ),
     define_option(
         "--alpha A",
         "Smoothing: virtual examples of each value or word. By default 1 for texts; tables choose by the data.",
@@ -448,7 +451,7 @@ def open_task(
 def pop_training_options(given: dict[str, Any]) -> workflows.TrainingOptions:
     """The options of `training_options`, `learning_options` and `class_options`, taken out of ``given``."""
     check_exclusive("--plain", "--refine")
-    check_exclusive("--textbook", "--refine", "--average", "--alpha", "--model", "--max-words")
+    check_exclusive("--textbook", "--refine", "--alpha", "--model", "--max-words")
     check_exclusive("--prior", "--class-weight")
     if given["m"] is not None and not given["textbook"]:
         raise click.UsageError("--m is the m-estimate of --textbook; use both, or --alpha")
@@ -462,6 +465,35 @@ def get_required_key() -> str | None:
     """The key that models must be signed with, if ``--require-signature`` gave one."""
     key: str | None = click.get_current_context().find_root().params.get("require_signature")
     return key
+
+
+receipt_options = OptionSection(
+    "Receipts",
+    define_option("--sign-key FILE", "A private Ed25519 key (PEM) that signs the receipt.", FILE_PATH_TYPE),
+    define_option("--receipt FILE", "Write a receipt to this file, which may be published.", FILE_PATH_TYPE),
+    define_option(
+        "--opening FILE",
+        "Write the opening of the receipt to this file, for the person alone; it is not kept.",
+        FILE_PATH_TYPE,
+    ),
+    define_option("--reason TEXT", "A note in the receipt, such as the number of a request."),
+)
+
+
+def pop_receipt_files(given: dict[str, Any], force: bool = False) -> workflows.ReceiptFiles | None:
+    """The options of `receipt_options`, taken out of ``given``; None if no receipt is wanted."""
+    named = receipt_options.pop(given)
+    key, receipt, opening = (named.get(name) for name in ("sign_key", "receipt", "opening"))
+    if (key is None) != (receipt is None):
+        raise click.UsageError("a receipt needs a key and a file: give --sign-key and --receipt")
+    if receipt is None:
+        if opening is not None:
+            raise click.UsageError("--opening opens a receipt: give --sign-key and --receipt too")
+        return None
+    paths = [check_output_path(path, (str(key),), force) for path in (receipt, opening)]
+    if key is None or paths[0] is None:
+        raise click.UsageError("a receipt is written to a file; give its name")
+    return workflows.ReceiptFiles(key, paths[0], paths[1], named.get("reason", ""))
 
 
 def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) -> str | None:

@@ -36,6 +36,9 @@ DEFAULT_PORT = 8000
 @click.option(
     "--public-url", metavar="URL", help="Where people reach a proxy in front: its host is allowed, https is kept."
 )
+@click.option(
+    "--sign-key", metavar="FILE", help="A private Ed25519 key (PEM): what is forgotten gets a signed receipt."
+)
 @click.option("--max-body", default=16, show_default=True, type=click.IntRange(1, 4096), help="Megabytes of a request.")
 @click.option("--add-token", metavar="NAME", help="Add a token to the token file, print it, and stop.")
 @click.option("--remove-token", metavar="NAME", help="Remove the tokens of this name from the file, and stop.")
@@ -60,6 +63,7 @@ def serve_command(
     token_file: str | None,
     hosts: tuple[str, ...],
     public_url: str | None,
+    sign_key: str | None,
     max_body: int,
     add_token: str | None,
     remove_token: str | None,
@@ -95,20 +99,27 @@ def serve_command(
             _keep_folder(Path(folder), backup, restore, erased, upgrade)
             return
         log = None if access_log is None else stack.enter_context(_open_log(access_log))
-        settings = _read_settings(Path(folder), token_file, (host, *hosts), public_url, max_body)
+        settings = _read_settings(Path(folder), token_file, (host, *hosts), public_url, max_body, sign_key)
         settings = replace(settings, access_log=log)
         _serve(settings, host, port, socket_path, demo)
 
 
 def _read_settings(
-    folder: Path, token_file: str | None, hosts: tuple[str, ...], public_url: str | None, max_body: int
+    folder: Path,
+    token_file: str | None,
+    hosts: tuple[str, ...],
+    public_url: str | None,
+    max_body: int,
+    sign_key: str | None,
 ) -> ServiceSettings:
     from priory.service import limits, server, tokens
 
     if public_url is not None and not re.match(r"https?://[^/]", public_url):
         raise click.UsageError(f"--public-url {public_url} is no address; give one such as https://mail.example")
     known = tokens.TokenList(None if token_file is None else Path(token_file))
-    return server.ServiceSettings(folder, known, limits.Limits(body_bytes=max_body << 20), hosts, public_url)
+    key = None if sign_key is None else Path(sign_key)
+    limit = limits.Limits(body_bytes=max_body << 20)
+    return server.ServiceSettings(folder, known, limit, hosts, public_url, sign_key=key)
 
 
 def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:

@@ -38,6 +38,7 @@ MAX_UNREADABLE_SHOWN = 5
 @options.learning_options
 @options.reading_options
 @engine_options
+@options.receipt_options
 def train_command(
     paths: tuple[str, ...],
     out: str | None,
@@ -63,7 +64,7 @@ def train_command(
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
     """
-    training = options.pop_training_options(given)
+    training, files = options.pop_training_options(given), options.pop_receipt_files(given, force)
     engine, located = pop_engine_options(given, paths)
     try:
         model_path = options.check_output_path(out or _make_model_path(paths[0]), paths, force)
@@ -81,6 +82,8 @@ def train_command(
     with options.open_task(located, given) as task, engine as count:
         result = workflows.train(task, options=training, count=count)
         with task.callbacks.activity("writing the model"):
+            if files is not None:
+                files.issue_state(model_path, result.model)
             priory.save(result.model, model_path)
         if report_path and isinstance(result, workflows.TrainingResult):
             with task.callbacks.activity("writing the report"):

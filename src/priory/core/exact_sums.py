@@ -82,6 +82,7 @@ class ExactSums(Statistics):
         """Exact products of finite doubles, element by element."""
         if not all(np.isfinite(f).all() for f in factors):
             raise DataError("an infinite or missing number has no exact sum.")
+        # a double is an integer of 53 bits times a power of two, and Python's integers multiply without rounding
         values = [np.frexp(np.asarray(f, dtype=np.float64)) for f in factors]
         mantissa, exponent = np.array(1, dtype=object), np.array(0, dtype=object)
         for m, e in values:

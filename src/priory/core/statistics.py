@@ -220,6 +220,7 @@ def find_members(values: Array, known: Array) -> Array:
 def subtract_counts(total: Array, part: Array) -> Array:
     """Return ``total - part``, or raise NotLearnedError if a count would be negative; counts are never clamped."""
     left = np.asarray(total - part)
+    # exact counts may leave no error; after fractional weights, a remainder within rounding error is zero
     tolerance = np.where(_is_exact(total) & _is_exact(part), 0.0, ROUNDING_TOLERANCE * np.abs(total))
     if (left < -tolerance).any():
         cell = tuple(int(i) for i in np.argwhere(left < -tolerance)[0])

@@ -23,13 +23,21 @@ from priory.learning import learned as algebra
 from priory.learning.classifier import CountingClassifier
 from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
 from priory.learning.learned import Learned, answer, find_best
-from priory.learning.left_out_scores import answer_left_out, judge_kept_rows, judge_sample, judge_splits, make_scores
+from priory.learning.left_out_scores import (
+    answer_left_out,
+    audit_membership,
+    judge_kept_rows,
+    judge_sample,
+    judge_splits,
+    make_scores,
+)
 from priory.learning.row_kind import Parameters, RowKind
 from priory.model.model_statistics import ModelStatistics
 
 if TYPE_CHECKING:
     from sklearn.model_selection import BaseCrossValidator
 
+    from priory.evaluation.membership import MembershipAudit
     from priory.evaluation.scores import Scores
     from priory.learning.questions import Questions
 
@@ -523,6 +531,22 @@ class CorrectedClassifier(LearnedClassifier):
             return make_scores(learned, group, answer_left_out(learned, learned.rows.read_cells(batch), group))
         sample, positions = algebra.sample_learned_rows(learned, batch, group, None)
         return judge_sample(learned, sample, folds, positions)
+
+    def audit_membership(self, X: object = None, y: ArrayLike | None = None) -> MembershipAudit:
+        """Audit whether the answers give away which rows were learned: the attack by a threshold on p(true class).
+
+        Parameters
+        ----------
+        X, y : rows that the model has learned, and their labels, optional
+            Without them: the rows that the model keeps.
+        """
+        learned = self._learned()
+        if X is not None:
+            batch, group, _ = algebra.read_learned_rows(learned, X, partial(encode_labels, y))
+            return audit_membership(learned, algebra.sample_learned_rows(learned, batch, group, None)[0])
+        if learned.statistics.sample is None:
+            raise StaleModelError("the model keeps no rows; call audit_membership(X, y) with rows that it has learned.")
+        return audit_membership(learned, learned.statistics.sample)
 
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
         """(rows, classes): leave-one-out log p(c | x) of learned rows, without corrections."""

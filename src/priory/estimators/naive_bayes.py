@@ -58,9 +58,6 @@ class NaiveBayes(CorrectedClassifier):
         (`Gaussian(location=0.0)`, a declared prior). "auto" chooses by evidence, column by column.
     estimate : "predictive", "mean", "map" or "ml"
         Integrate the parameters out, or use a point estimate of them.
-    average : bool
-        Average over all 2^d sets of columns instead of using them all: each column is weighted by the probability that
-        it depends on the class. In a column of texts this is done for every token.
     alpha : float or "loo", optional
         Pseudo-counts added to each label or bin, the same for all columns; by default chosen by the evidence of each
         column. "loo" lets ``fit`` choose the value (``alpha_``) with the smallest leave-one-out log loss on at most 100
@@ -107,10 +104,6 @@ class NaiveBayes(CorrectedClassifier):
         The number of parameters, and how many there were without the naive assumption.
     schema_ : dict of str to ColumnReport
         For each column its family, and the evidence of every candidate.
-    inclusion_probability_ : ndarray
-        For each column the probability that it depends on the class.
-    token_inclusion_ : dict
-        For each column of texts and each of its tokens, the probability that the token depends on the class.
     corrections_ : Corrections
         The corrections in use, if there are any.
     corrections_version_ : str
@@ -152,7 +145,6 @@ class NaiveBayes(CorrectedClassifier):
         families: FamiliesLike = "auto",
         *,
         estimate: str = "predictive",
-        average: bool = False,
         alpha: float | Literal["loo"] | None = None,
         class_prior: ClassPrior = "estimated",
         class_weight: ClassWeight | None = None,
@@ -166,7 +158,6 @@ class NaiveBayes(CorrectedClassifier):
     ) -> None:
         self.families = families
         self.estimate = estimate
-        self.average = average
         self.alpha = alpha
         self.class_prior = class_prior
         self.class_weight = class_weight
@@ -306,18 +297,6 @@ class NaiveBayes(CorrectedClassifier):
         learned = self._learned()
         rows: TableRows = learned.rows  # type: ignore[assignment]
         return rows.list_categories(learned.statistics)
-
-    @property
-    @optional_attribute
-    def inclusion_probability_(self) -> Array:
-        """(columns,): the probability that each column depends on the class; for texts, that any token does."""
-        return np.array(list(self._learned().model().inclusion_probability().values()))
-
-    @property
-    @optional_attribute
-    def token_inclusion_(self) -> dict[str, dict[str, float]]:
-        """For each column of texts, map each token to the probability that it depends on the class."""
-        return dict(self._learned().model().token_inclusion())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -23,7 +23,7 @@ from priory.learning.unlabelled_texts import count_unlabelled, find_choice, forg
 from priory.model import ledger
 from priory.model.document_model import DocumentModel
 from priory.model.model_statistics import ClassPrior, ClassWeight, ModelStatistics
-from priory.text.documents import Document
+from priory.text.documents import Document, Reader
 from priory.text.sparse_counts import SparseCounts
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import Analyzer
@@ -44,9 +44,6 @@ class TextClassifier(CorrectedClassifier):
     model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
         A token counts once for each document, or as often as it occurs; as present or absent; as a rate; or by how
         badly the document fits all other classes.
-    average : bool
-        Average over all 2^V sets of tokens instead of using them all: a token counts as far as it matters. Not for
-        "complement".
     alpha : float, "evidence" or "loo"
         Virtual occurrences of every token. "evidence" chooses the number under which the tokens seen are most
         probable. "loo" lets ``fit`` choose the number under which texts are most probable of their own class when they
@@ -63,6 +60,10 @@ class TextClassifier(CorrectedClassifier):
         A language of the Snowball stemmer, such as "english". Needs PyStemmer.
     extra_tokens : str
         Characters that are tokens of their own, such as "!?".
+    reader : "text", "mail" or "mail_body"
+        Documents are texts; or messages, whose words count with a prefix that says where they stood: headers
+        (``received:``), links (``url:``), tags (``html:``), attachments (``part:``, ``file:``), text that is not shown
+        (``hidden:``). "mail_body" leaves out all headers but the subject.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
     vocabulary : iterable of str, optional
@@ -129,8 +130,6 @@ class TextClassifier(CorrectedClassifier):
         P(word | class) of every token in use.
     n_parameters_ : ParameterCount
         The number of parameters, and how many there were without the naive assumption.
-    inclusion_probability_ : dict of str to float
-        For each token the probability that it depends on the class at all.
     salt_ : int
         The key of the hash.
     statistics_ : ModelStatistics
@@ -175,7 +174,6 @@ class TextClassifier(CorrectedClassifier):
         self,
         model: str = "binary",
         *,
-        average: bool = False,
         alpha: float | Literal["evidence", "loo"] = 1.0,
         ngram_range: tuple[int, int] = (1, 1),
         analyzer: Analyzer = "word",
@@ -183,6 +181,7 @@ class TextClassifier(CorrectedClassifier):
         min_token_length: int = 2,
         stem: str | None = None,
         extra_tokens: str = "",
+        reader: Reader = "text",
         stop_words: str | Iterable[str] | None = None,
         vocabulary: Iterable[str] | None = None,
         unknown: bool = False,
@@ -202,7 +201,6 @@ class TextClassifier(CorrectedClassifier):
         unlabelled: bool = False,
     ) -> None:
         self.model = model
-        self.average = average
         self.alpha = alpha
         self.ngram_range = ngram_range
         self.analyzer = analyzer
@@ -210,6 +208,7 @@ class TextClassifier(CorrectedClassifier):
         self.min_token_length = min_token_length
         self.stem = stem
         self.extra_tokens = extra_tokens
+        self.reader = reader
         self.stop_words = stop_words
         self.vocabulary = vocabulary
         self.unknown = unknown
@@ -395,14 +394,6 @@ class TextClassifier(CorrectedClassifier):
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
-
-    @property
-    @optional_attribute
-    def inclusion_probability_(self) -> dict[str, float]:
-        """For each token the probability that it depends on the class at all."""
-        self._token_counts()
-        model = self._model()
-        return model.text.inclusion_probability(model.records)
 
     # -- texts as vectors ----------------------------------------------------------------------------------------
 

@@ -144,14 +144,15 @@ def report(
         **_describe_overall(scored.scores),
         "scored": scored.scores.has_enough_rows,
         "calibration": report_sections.describe_calibration(scored.compared),
-        "class_calibration": report_sections.describe_class_calibration(scored.scores, MAX_REPORT_CLASSES, mark_safe),
+        "class_calibration": report_sections.describe_class_calibration(scored.scores, MAX_REPORT_CLASSES),
         "figures": _draw_figures(scored, curve or {}) if scored.scores.has_enough_rows else {},
         "compared": _describe_comparison(scored.scores, compared or {}),
         **_describe_classes(scored.scores),
         **_describe_evidence(model, X, labels, scored.scores),
-        **report_sections.describe_mistakes(model, X, scored.scores, learned, mark_safe),
-        "columns": report_sections.describe_columns(model, X, *_encode_groups(labels, scored.scores), mark_safe),
+        **report_sections.describe_mistakes(model, X, scored.scores, learned),
+        "columns": report_sections.describe_columns(model, X, *_encode_groups(labels, scored.scores)),
         "tables": mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
+        "privacy": report_sections.describe_membership(model) if learned else None,
         "findings": None if findings is None else mark_safe(findings.to_html()),
     }
     return Report(render_page(page))

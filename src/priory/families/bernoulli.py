@@ -158,18 +158,6 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     def score(self, statistics: BernoulliStatistics, x: NumberBlock, estimate: str) -> Array:
         return _score_cases(x, self.log_likelihood(statistics, _make_case_rows(x), estimate))
 
-    def averaged_score(
-        self,
-        statistics: BernoulliStatistics,
-        pooled: BernoulliStatistics,
-        x: NumberBlock,
-        estimate: str,
-        inclusion: Array,
-    ) -> Array:
-        return _score_cases(
-            x, self.averaged_log_likelihood(statistics, pooled, _make_case_rows(x), estimate, inclusion)
-        )
-
     def guard(self, statistics: BernoulliStatistics, group: int) -> ColumnGuard:
         successes = statistics.successes[group]
         n, outside = (np.broadcast_to(x[group], successes.shape) for x in (statistics.n, statistics.outside))

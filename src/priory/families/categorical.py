@@ -244,22 +244,6 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
             lambda part: self._encode_cells(statistics, coded[part]), len(coded), self._tables(statistics, estimate)
         )
 
-    def averaged_score(
-        self,
-        statistics: tuple[ValueCounts, ...],
-        pooled: tuple[ValueCounts, ...],
-        x: CategoricalCells | ArrayLike,
-        estimate: str,
-        inclusion: Array,
-    ) -> Array:
-        coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
-        pairs = zip(self._tables(statistics, estimate), self._tables(pooled, estimate), inclusion, strict=True)
-        # mixed in the tables (classes, values + 1), so that rows cost one lookup
-        tables = [np.logaddexp(log(r) + apart, log(1 - r) + shared) for apart, shared, r in pairs]
-        return column_kernels.score_by_lookup(
-            lambda part: self._encode_cells(statistics, coded[part]), len(coded), tables
-        )
-
     def evidence(self, statistics: tuple[ValueCounts, ...]) -> Array:
         return np.array([self.take_column(j).log_evidence(tally).sum() for j, tally in enumerate(statistics)])
 

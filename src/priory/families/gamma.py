@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
-from priory.core.logspace import gammainc, gammaincinv, gammaln, log_sum_exp, ndtri, psi, psi_prime
+from priory.core.logspace import gammainc, gammaincinv, gammaln, log_by_table, log_sum_exp, ndtri, psi, psi_prime
 from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
@@ -161,7 +161,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         rows = GroupedRows(x, group, groups)
         # The kernels skip NaN, so values that are not positive are treated as missing here, and counted by ``outside``.
         counted = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_positive)
-        logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: np.log(_keep_positive(v)))
+        logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: log_by_table(_keep_positive(v)))
         outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_positive(v) & (v == v))
         shape = rows.reshape_sums
         return GammaStatistics(shape(counted.n), shape(counted.first), shape(logged.first), shape(outside))
@@ -262,7 +262,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     def mode(self) -> GammaParameters:
         """The most probable node of the shape, and the mode of the rate given that shape."""
         k, mass, a, b = self._shape_posterior
-        best = np.argmax(mass, axis=-1, keepdims=True)
+        best = np.argmax(mass, axis=-1, keepdims=True)  # mass is (…, nodes)
 
         def pick(v: Array) -> Array:
             wide = np.broadcast_to(v, np.broadcast_shapes(v.shape, mass.shape))

@@ -160,6 +160,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
 
         The log predictive is ``constant - power * log(1 + precision * (z - location)²)``.
         """
+        # a Student-t with 2 shape degrees of freedom, whose squared scale is spread / (2 shape): (classes, columns)
         shape, strength = np.asarray(self.shape, dtype=float), np.asarray(self.strength)
         spread = np.asarray(2 * np.asarray(self.scale) * (strength + 1) / strength, dtype=float)
         some = spread > 0
@@ -247,20 +248,6 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         return (column_kernels.score_student_t if estimate == "predictive" else column_kernels.score_gaussian)(
             x, statistics.units(), *tables
         )
-
-    def averaged_score(
-        self, statistics: Moments, pooled: Moments, x: NumberBlock, estimate: str, inclusion: Array
-    ) -> Array:
-        if estimate != "predictive":
-            return super().averaged_score(statistics, pooled, x, estimate, inclusion)
-        shared = self._tables(pooled, estimate)
-        pairs = zip(self._tables(statistics, estimate), shared, strict=True)
-        # (classes + 1, columns) each: the last row is for all classes pooled
-        centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
-        relative = column_kernels.score_student_mixture(
-            x, statistics.units(), centre, precision, power, constant, inclusion
-        )
-        return relative + column_kernels.score_student_t(x, statistics.units(), *shared)
 
     def guard(self, statistics: Moments, group: int) -> ColumnGuard:
         return guard_moments(statistics, group)

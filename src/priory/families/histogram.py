@@ -82,6 +82,9 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     def with_alpha(cls, alpha: float) -> Self:
         return cls(alpha=alpha)
 
+    def describe_counting(self) -> dict[str, int]:
+        return {"bits": self.bits}
+
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> tuple[ValueCounts, ...]:
@@ -188,25 +191,6 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
 
     def score(self, statistics: tuple[ValueCounts, ...], x: NumberBlock, estimate: str) -> Array:
         return _score_bins(x, self._tables(statistics, estimate))
-
-    def averaged_score(
-        self,
-        statistics: tuple[ValueCounts, ...],
-        pooled: tuple[ValueCounts, ...],
-        x: NumberBlock,
-        estimate: str,
-        inclusion: Array,
-    ) -> Array:
-        """Classes and pooled rows may have different bins: both densities are evaluated on the union of their edges."""
-        tables = []
-        for (edges, apart), (others, shared), r in zip(
-            self._tables(statistics, estimate), self._tables(pooled, estimate), inclusion, strict=True
-        ):
-            # the density on each refined bin is the one at its lower edge
-            cuts = np.union1d(edges, others)
-            a, s = apart[:, _find_bin(cuts[:-1], edges)], shared[:, _find_bin(cuts[:-1], others)]
-            tables.append((cuts, np.logaddexp(log(r) + a, log(1 - r) + s)))
-        return _score_bins(x, tables)
 
     def evidence(self, statistics: tuple[ValueCounts, ...]) -> Array:
         return np.array([self.log_evidence(tally).sum() + self._measure_atom(tally) for tally in statistics])

@@ -34,7 +34,7 @@ from priory.core.statistics import find_members, find_unlearned_row
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError, suggest_name
 from priory.learning.row_kind import Batch, RowKind, warn_user
-from priory.learning.standby import NO_STANDBY, Standby, derive_standby, keep_standby
+from priory.learning.standby import Standby, derive_standby
 from priory.model.cells import take_rows
 from priory.model.model_statistics import ModelStatistics
 from priory.model.row_sample import RowSample, choose_memory
@@ -56,7 +56,7 @@ class Learned:
     changes: int = 0  # kept rows that came or went since the corrections were derived
     stale: tuple[str, ...] = ()  # corrections that were dropped because no rows are kept to derive them from
     clock: float = 1.0  # the product of all decays
-    standby: Standby = field(default_factory=dict)  # answers while corrections are derived; not part of a file
+    standby: Standby = field(default_factory=Standby)  # answers while corrections are derived; not part of a file
     unlabelled: ModelStatistics | None = None  # of texts without label, as one class
 
     @property
@@ -70,7 +70,7 @@ class Learned:
         if rows is self.rows:
             return self
         is_same = repr(rows.parameters) == repr(self.rows.parameters)
-        return replace(self, rows=rows, standby=self.standby if is_same else NO_STANDBY)
+        return replace(self, rows=rows, standby=self.standby if is_same else Standby())
 
     def model(self) -> Any:
         """The model of these statistics, uncorrected."""
@@ -80,16 +80,19 @@ class Learned:
         """The corrections in use: kept ones, or else a standby set, or else derived from the statistics."""
         if self.corrections is not None:
             return self.corrections
-        return next(iter(self.find_stand_in().values()), None) or self.derive_corrections()
+        return self.find_stand_in() or self.derive_corrections()
 
-    def find_stand_in(self) -> Standby:
+    def find_stand_in(self) -> Corrections | None:
         """The standby set in use: there is one after kept rows were forgotten, until corrections are derived."""
-        is_needed = self.corrections is None and self.statistics.find_derived("corrections") is None
-        return self.standby if is_needed and len(self.standby) == 1 else NO_STANDBY
+        is_derived = self.statistics.find_derived("corrections") is not None
+        if self.corrections is not None or is_derived or len(self.standby.sets) != 1:
+            return None
+        [found] = self.standby.sets.values()
+        return self.statistics.derive("stand-in", lambda _: found.follow_counts(self.model()), id(found))
 
     def prepare_standby(self) -> Learned:
         """A copy with its corrections and a standby set for each block of the kept rows; unchanged if it has them."""
-        if self.corrections is not None and self.standby:
+        if self.corrections is not None and len(self.standby.sets) > 1:
             return self
         ready = self.use_corrections(self.derive_corrections()) if self.corrections is None else self
         return replace(ready, standby=derive_standby(ready))
@@ -104,8 +107,21 @@ class Learned:
         return self.statistics.derive("corrections", lambda _: self.fit_corrections(sample), key)
 
     def fit_corrections(self, sample: RowSample) -> Corrections | None:
-        """Corrections fitted to a sample of the rows that were learned."""
-        return self.rows.calibrator().fit(self.model(), sample.blocks, sample.group, sample.weight)
+        """Corrections fitted to a sample of the rows that were learned, with the evidence of all rows.
+
+        What is fitted to the sample is kept with it: a row outside of the sample changes the evidence alone.
+        """
+        model, calibrator, used = self.model(), self.rows.calibrator(), sample.take_used()
+
+        def fit(_: RowSample) -> Corrections | None:
+            return calibrator.fit(model, used.blocks, used.group, used.weight, used.estimate_rows())
+
+        if calibrator.reads_sample_alone(model, used.weight):
+            depends_on = repr(self.rows.parameters), self.classes.tolist(), self.rows.column_names
+            fitted = sample.derive("corrections", fit, *depends_on)
+        else:
+            fitted = fit(sample)
+        return None if fitted is None else fitted.follow_counts(model)
 
     def calibrated(self) -> CalibratedModel:
         """The model with its corrections."""
@@ -131,7 +147,7 @@ class Learned:
 
     def use_corrections(self, corrections: Corrections | None) -> Learned:
         """A copy with corrections that were just derived."""
-        return replace(self, corrections=corrections, changes=0, standby=NO_STANDBY)
+        return replace(self, corrections=corrections, changes=0, standby=Standby())
 
     def drop_corrections(self) -> Learned:
         """Drop the corrections: they are derived again on demand, or listed as ``stale`` without kept rows."""
@@ -154,7 +170,7 @@ class Learned:
         assert total is not None
         both = [part for part in (self.unlabelled, other.unlabelled) if part is not None]
         others = sum(both[1:], both[0]) if both else None
-        return replace(total.drop_corrections(), standby=NO_STANDBY, unlabelled=others)
+        return replace(total.drop_corrections(), standby=Standby(), unlabelled=others)
 
     def prune(self) -> Learned:
         """A copy pruned to the declared limits, such as ``max_tokens``."""
@@ -163,7 +179,7 @@ class Learned:
     def __sub__(self, part: Learned) -> Learned | None:
         rows, own, less = self.join(part)
         left = settle(replace(self, rows=rows), own - less)
-        return None if left is None else replace(left.drop_corrections(), standby=NO_STANDBY)
+        return None if left is None else replace(left.drop_corrections(), standby=Standby())
 
 
 def settle(learned: Learned, statistics: ModelStatistics) -> Learned | None:
@@ -383,14 +399,8 @@ def forget(
     after = settle(replace(before, rows=rows), left)
     if after is None:
         return None
-    kept = _list_kept_rows(before, rows, batch, labels, group) if before.standby else None
-    return replace(after.drop_corrections(), standby=keep_standby(before.standby, kept))
-
-
-def _list_kept_rows(before: Learned, rows: RowKind[Any], batch: Batch, labels: Array, group: Array) -> list[int] | None:
-    """The hashes of rows to forget; None if one of them is not among the kept rows."""
-    sample, hashes = before.statistics.sample, rows.hash_rows(rows.read_cells(batch), labels, group)
-    return hashes.tolist() if sample is not None and np.isin(hashes, sample.hashes).all() else None
+    forgotten = rows.hash_rows(rows.read_cells(batch), labels, group).tolist() if before.standby.sets else ()
+    return replace(after.drop_corrections(), standby=before.standby.keep_unseen(forgotten))
 
 
 def _check_known_classes(classes: Array, labels: Array, group: Array, weight: Array | None) -> None:

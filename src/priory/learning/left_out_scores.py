@@ -18,6 +18,7 @@ from priory.model.model_statistics import ModelStatistics
 from priory.model.row_sample import RowSample, split_weights
 
 if TYPE_CHECKING:
+    from priory.evaluation.membership import MembershipAudit
     from priory.evaluation.scores import Scores
 
 MAX_JUDGED_ANSWERS = 1 << 25  # rows x classes: fewer rows of more classes are judged
@@ -110,6 +111,30 @@ def answer_left_out(learned: Learned, cells: Sequence[Cells], group: Array) -> A
     """(rows, classes): leave-one-out log p(c | x) of learned rows, uncorrected."""
     model = learned.model()
     return log_normalise(model.leave_one_out(cells, group), model.leave_one_out_prior(group))
+
+
+def audit_membership(learned: Learned, sample: RowSample) -> MembershipAudit:
+    """Audit whether answers give away which rows of a sample were learned; subtraction makes the other models.
+
+    Without corrections every row is left out exactly, by itself. Corrections are derived again for each of a few folds:
+    each model has learned the rows of the other folds, and not its own.
+    """
+    from priory.evaluation.membership import MembershipAudit  # answers do without it
+
+    model, rows = learned.model(), np.arange(len(sample))
+    if not learned.rows.is_calibrated:
+        answers = log_normalise(model.log_joint(sample.blocks), model.log_prior())
+        left_out = answer_left_out(learned, sample.blocks, sample.group)
+        return MembershipAudit.of(answers[None, rows, sample.group], left_out[rows, sample.group])
+    folds = 10 if len(sample) <= MAX_ROWS_FOR_TEN_FOLDS else 5
+    fold = rows % folds  # in the order of the hashes, which is random
+    scores = np.empty((folds, len(sample)))
+    for f in range(folds):
+        out = sample.take(np.flatnonzero(fold == f))
+        part = replace(model.observe(out.blocks, out.group, out.weight), sample=out)
+        scores[f] = answer_without(learned, part, sample.blocks)[rows, sample.group]
+    is_out = fold == np.arange(folds)[:, None]  # (folds, rows)
+    return MembershipAudit.of(np.where(is_out, np.nan, scores), scores[fold, rows])
 
 
 def make_scores(learned: Learned, group: Array, log_p: Array, weight: Array | None = None) -> Scores:

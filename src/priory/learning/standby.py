@@ -8,49 +8,63 @@ row of that block is forgotten, its set answers until the corrections have been 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from priory.calibration.corrections import Corrections
+from priory.learning.live_evidence import can_follow_counts
 
 if TYPE_CHECKING:
     from priory.learning.learned import Learned
 
-BITS_OF_BLOCK = 2  # of the hash of a row: four blocks
-Standby = Mapping[int, Corrections]  # by the number of the block that the corrections have never seen
-NO_STANDBY: Standby = {}
+N_BLOCKS = 4  # by the last bits of the hash: the first ones are those of the smallest hashes, which are kept
+
+
+@dataclass(frozen=True)
+class Standby:
+    """Corrections by the block that they have never seen."""
+
+    sets: Mapping[int, Corrections] = field(default_factory=dict)
+    limit: int = 0  # rows with such a hash, or a larger one, were not kept when the sets were derived
+    is_live: bool = False  # whether the sets depend on such rows by counts alone
+
+    def keep_unseen(self, forgotten: Iterable[int]) -> Standby:
+        """The sets that have never seen the forgotten rows, given by their hashes."""
+        sets = self.sets
+        for row_hash in forgotten if sets else ():
+            if row_hash < self.limit:
+                sets = {block: found for block, found in sets.items() if block == find_block(row_hash)}
+            elif not self.is_live:
+                sets = {}
+        return self if sets is self.sets else replace(self, sets=sets)
 
 
 def find_block(row_hash: int) -> int:
     """The block of a kept row."""
-    return row_hash >> (64 - BITS_OF_BLOCK)
+    return row_hash % N_BLOCKS
 
 
 def derive_standby(learned: Learned) -> Standby:
-    """Corrections without each block; a block that holds all rows of a class has none."""
-    found = {block: _derive_without_block(learned, block) for block in range(1 << BITS_OF_BLOCK)}
-    return {block: corrections for block, corrections in found.items() if corrections is not None}
+    """Corrections without each block; a block that is empty, or holds all rows of a class, has none."""
+    sample = learned.statistics.sample
+    if sample is None:
+        return Standby()
+    found = {block: _derive_without_block(learned, block) for block in range(N_BLOCKS)}
+    sets = {block: one for block, one in found.items() if one is not None}
+    return Standby(sets, sample.limit, all(can_follow_counts(one, learned.rows) for one in sets.values()))
 
 
 def _derive_without_block(learned: Learned, block: int) -> Corrections | None:
     total = learned.statistics
     sample = total.sample
-    if sample is None:
-        return None
-    is_inside = sample.hashes >> np.uint64(64 - BITS_OF_BLOCK) == block
+    assert sample is not None
+    is_inside = sample.hashes % np.uint64(N_BLOCKS) == block
     part, rest = sample.take(np.flatnonzero(is_inside)), sample.take(np.flatnonzero(~is_inside))
-    counted = learned.model().observe(part.blocks, part.group, part.weight)
-    left = replace(total, sample=None) - counted
+    if not len(part):
+        return None
+    left = replace(total, sample=None) - learned.model().observe(part.blocks, part.group, part.weight)
     if not (left.n > 0).all():
         return None
     return replace(learned, statistics=replace(left, sample=rest)).derive_corrections()
-
-
-def keep_standby(standby: Standby, forgotten: Iterable[int] | None) -> Standby:
-    """The sets that have never seen the forgotten rows, given by their hashes; None if one of them was not kept."""
-    if not standby or forgotten is None:
-        return NO_STANDBY
-    blocks = set(map(find_block, forgotten))
-    return {block: corrections for block, corrections in standby.items() if blocks <= {block}}

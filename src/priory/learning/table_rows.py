@@ -347,7 +347,7 @@ class TableRows(RowKind[Table]):
     def model(self, statistics: ModelStatistics) -> Model:
         p = self.parameters
         prior = resolve_class_prior(p.class_prior, p.class_weight, statistics.classes)
-        return Model(self.schema, statistics, p.estimate, prior, p.average)
+        return Model(self.schema, statistics, p.estimate, prior)
 
     def open(self, statistics: ModelStatistics) -> OpenTable | None:
         model, p = self.model(statistics), self.parameters

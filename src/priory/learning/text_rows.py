@@ -23,7 +23,7 @@ from priory.model.model_statistics import ModelStatistics, check_class_weight, r
 from priory.model.open_model import OpenTexts
 from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
 from priory.tables.table_reading import take_text_column
-from priory.text.documents import Document, DocumentBatch, check_documents
+from priory.text.documents import Document, DocumentBatch, check_documents, read_documents
 from priory.text.text_model import TextModel, is_valid_alpha
 from priory.text.token_bags import AnyDocuments, TokenBags
 from priory.text.token_features import read_kept_bags
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
-    *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "stop_words"),
+    *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "reader", "stop_words"),
     *("vocabulary", "unknown", "min_df", "max_df", "max_features", "buckets", "max_tokens"),
 )
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
@@ -101,6 +101,7 @@ class TextRows(RowKind[TextBatch]):
             stop_words=load_stop_words(p.stop_words),
             stem=p.stem,
             extra_tokens=p.extra_tokens,
+            reader=p.reader,
         )
         return build_vocabulary(
             tokenizer,
@@ -119,7 +120,7 @@ class TextRows(RowKind[TextBatch]):
         """The text model, as declared; ``alpha="loo"`` stands for 1 until ``fit`` chooses it."""
         p = self.parameters
         alpha = (1.0 if self.alpha is None else self.alpha) if p.alpha == "loo" else p.alpha
-        return TextModel(p.model, alpha, p.average, self.vocabulary)
+        return TextModel(p.model, alpha, self.vocabulary)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ class TextRows(RowKind[TextBatch]):
         self.text_model  # noqa: B018  # it checks what it is made of
 
     def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, TextBatch]:
-        batch = TextBatch(check_documents(take_text_column(X)))
+        batch = TextBatch(read_documents(check_documents(take_text_column(X)), self.parameters.reader))
         if purpose != "fit":
             return self, batch
         if not batch.rows:

@@ -94,7 +94,7 @@ class DocumentModel:
            Biometrika 40, 1953.
         """
         # the same token draws for every kind of model: others have no likelihood of a single token
-        text = replace(self.text, model="binary" if self.text.binary else "multinomial", average=False, alpha=1.0)
+        text = replace(self.text, model="binary" if self.text.binary else "multinomial", alpha=1.0)
         documents = text.read_bags(_read_documents(cells))
         pooled = tuple(record.pool_classes() for record in self.records)
         counts = text.select_counts(pooled)

@@ -1,4 +1,4 @@
-"""Choose the family of each column by evidence, average over sets of columns, and leave one row out.
+"""Choose the family of each column by evidence, and leave one row out.
 
 Leave-one-out is by subtraction: each row is scored by the model without it, ``total - row``, without refitting.
 Families whose statistics are arrays are evaluated on rows x columns at once: entry (i, j) is the statistics of column j
@@ -12,55 +12,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from priory.core.logspace import expit
 from priory.core.typing import Array
 from priory.families.base import AnyFamily
 from priory.families.leave_one_out import LeaveOneOutResult
 from priory.families.value_counts import ValueCounts
-from priory.model.cells import BlockRecord, CellData, Cells, pool_records, take_columns
+from priory.model.cells import BlockRecord, CellData, Cells, take_columns
 from priory.model.schema import Candidate, ColumnBlock, family_with_prior, instantiate_family
-
-INCLUSION_TOLERANCE = 1e-12  # closer to 0 or 1 than this, a column is excluded or included
-
-
-def column_inclusion(family: AnyFamily, statistics: BlockRecord, prior: float = 0.5) -> Array:
-    """Probability that each column depends on the class, (columns,)."""
-    together = family.evidence(pool_records(statistics))
-    with np.errstate(invalid="ignore"):
-        apart = family.evidence(statistics) - together
-    # posterior log-odds = log Bayes factor + prior log-odds; NaN (-inf in both cases) is no evidence either way
-    return np.asarray(expit(np.nan_to_num(apart, nan=0.0, posinf=1e9, neginf=-1e9) + np.log(prior) - np.log1p(-prior)))
-
-
-def averaged_terms(family: AnyFamily, statistics: BlockRecord, x: CellData, estimate: str, inclusion: Array) -> Array:
-    """Log-likelihood terms (rows, classes, columns), averaged over including and excluding each column."""
-    return family.averaged_log_likelihood(statistics, pool_records(statistics), x, estimate, inclusion)
-
 
 EVIDENCE_TIE_TOLERANCE = 1e-6  # nats
 
 
 class FamilyChoice(NamedTuple):
-    """Columns of one block and their best family; ``inclusion`` is the probability that each depends on the class."""
+    """Columns of one block and their best family."""
 
     block: int
     positions: Array  # (columns,): within the block
     family: AnyFamily
     statistics: BlockRecord
-    inclusion: Array | None = None
 
     def log_likelihood(self, x: CellData, estimate: str) -> Array:
         """log p(x_j | c), (rows, classes, columns)."""
-        if self.inclusion is None:
-            return self.family.log_likelihood(self.statistics, x, estimate)
-        return averaged_terms(self.family, self.statistics, x, estimate, self.inclusion)
+        return self.family.log_likelihood(self.statistics, x, estimate)
 
     def score(self, x: CellData, estimate: str) -> Array:
         """Log-likelihoods summed over the columns, (rows, classes)."""
-        if self.inclusion is None:
-            return self.family.score(self.statistics, x, estimate)
-        pooled = pool_records(self.statistics)
-        return self.family.averaged_score(self.statistics, pooled, x, estimate, self.inclusion)
+        return self.family.score(self.statistics, x, estimate)
 
 
 def argmax_evidence(evidence: Array) -> Array:
@@ -74,16 +50,14 @@ TermsFunction = Callable[[AnyFamily, BlockRecord, CellData], Array]
 
 
 def leave_out_block(
-    block: ColumnBlock, records: Sequence[BlockRecord], cells: Cells, group: Array, estimate: str, average: bool
+    block: ColumnBlock, records: Sequence[BlockRecord], cells: Cells, group: Array, estimate: str
 ) -> Array:
     """Leave-one-out terms (rows, classes, columns); the family is chosen without the row as well."""
 
     def compute_terms(family: AnyFamily, record: BlockRecord, x: CellData) -> Array:
-        if average:
-            return averaged_terms(family, record, x, estimate, column_inclusion(family, record))
         return family.log_likelihood(record, x, estimate)
 
-    closed_form = estimate in ("predictive", "mean") and not average
+    closed_form = estimate in ("predictive", "mean")
     answers = [
         _leave_out_by_value(candidate, record, cells, group, compute_terms, closed_form)
         if isinstance(record, tuple)

@@ -16,7 +16,7 @@ from priory.model.cells import Cells, TextCells, hash_bytes
 from priory.model.document_model import DocumentModel
 from priory.model.ledger import measure_text_length
 from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior
-from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_column_name
+from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, add_reserve, hash_column_name
 from priory.text.documents import Document
 from priory.text.text_model import OpenCounts
 
@@ -161,7 +161,7 @@ class OpenSample(Generic[RowT]):
         self.weights[row_hash] = 1.0
         self.new_rows[row_hash] = (row, group)
         heappush(self._descending, -row_hash)
-        if len(self.weights) <= self.memory:
+        if len(self.weights) <= add_reserve(self.memory):
             return 1
         dropped = self._pop_largest()
         self.limit = dropped
@@ -195,6 +195,9 @@ class OpenSample(Generic[RowT]):
     def close(self, sample_rows: Callable[[Sequence[RowT], Array, int], RowSample]) -> RowSample:
         """Return the current sample as a `RowSample`; ``sample_rows(rows, group, memory)`` makes a sample of rows."""
         before = self.closed
+        now = np.array([self.weights.get(h, 0.0) for h in before.hashes.tolist()])
+        if not self.new_rows and self.limit == before.limit and np.array_equal(now, before.weight):
+            return before  # with all that was derived from it
         # rows of the opened sample that are still kept; a row that was removed and added again is among the new rows
         kept = np.flatnonzero([h in self.weights and h not in self.new_rows for h in before.hashes.tolist()])
         total = before if len(kept) == len(before) else before.take(kept)

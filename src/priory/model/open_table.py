@@ -263,8 +263,8 @@ class OpenTable:
         self.families, self.rows_left = self._open_families(model), share * float(self.n.sum())
 
     def _open_families(self, model: Model) -> list[tuple[list[int], OpenColumns]]:
-        """Mutable columns of each family with the positions of their cells; empty with averaging or point estimates."""
-        if model.estimate != "predictive" or model.average:
+        """Mutable columns of each family with the positions of their cells; empty with point estimates."""
+        if model.estimate != "predictive":
             return []
         # the position of the first cell of each block in a row
         starts = np.cumsum([0, *(len(block.names) for block in self.blocks)])

@@ -280,6 +280,7 @@ class NormalInverseGamma:
 def _factorise_precision(precision: Array) -> tuple[Array, Array]:
     """Return the Cholesky factor of the precision scaled to a unit diagonal, and the scale, (weights,)."""
     diagonal = np.diag(precision)
+    # with ones on the diagonal a small pivot means dependent columns, in units of any size
     unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     try:
         lower = np.linalg.cholesky(precision * np.outer(unit, unit))

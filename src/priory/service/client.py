@@ -189,6 +189,10 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
         query = {name: str(value) for name, value in given.items() if value is not None}
         return self._call("GET", f"/v1/models/{name}/history", query=query)
 
+    def get_receipts(self, name: str, after: int = -1) -> ObjectT:
+        """Return the receipts of forgotten rows, oldest first."""
+        return self._call("GET", f"/v1/models/{name}/receipts", query={"after": str(after)} if after >= 0 else {})
+
     def check_ready(self) -> ObjectT:
         """Return the status of the service; raise ServiceError if no model can answer."""
         return self._call("GET", "/ready")

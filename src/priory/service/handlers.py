@@ -209,6 +209,18 @@ async def get_history(call: messages.Call) -> messages.HistoryAnswer:
     return messages.HistoryAnswer(call.name, model.version, events, last)
 
 
+async def get_receipts(call: messages.Call) -> messages.ReceiptsAnswer:
+    """Return the receipts of a model; they do not show the rows."""
+    model, store = call.model, call.service.store
+    after = call.read_query_number("after", -1, 2**53)
+
+    def read() -> list[bytes]:
+        with store.reader_lock:
+            return store.reader.read_receipts(model.entry.number, after, MAX_EVENTS_PER_PAGE)
+
+    return messages.ReceiptsAnswer(call.name, [msgspec.json.decode(body) for body in await call.run(read)])
+
+
 def _describe_event(event: Event) -> messages.EventInfo:
     content: list[object] | UnsetType = UNSET
     labels: list[RowLabel] | UnsetType = UNSET

@@ -5,6 +5,7 @@
     learned_row   the hash of each learned row, to find it again, until the row is erased
     erased_row    the place of each erased row, without its content: a restored backup erases it again
     answer        the answer to each request with an idempotency key, until a row of that request is erased
+    receipt       the receipts of forgotten rows, numbered for each model; they do not show the rows
 
 The write-ahead log is synchronised at every commit (``synchronous=FULL``). Erased content is overwritten
 (``secure_delete``), and the file is then rebuilt (``VACUUM``), so that its layout does not depend on that content.
@@ -54,6 +55,9 @@ CREATE TABLE answer (
     PRIMARY KEY (model, key)
 ) WITHOUT ROWID;
 CREATE INDEX answer_event ON answer (event);
+CREATE TABLE receipt (
+    model INTEGER NOT NULL, counter INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (model, counter)
+) WITHOUT ROWID;
 """
 
 # statements that bring a journal from a version to the next one
@@ -166,6 +170,7 @@ class Journal:
             "DELETE FROM learned_row WHERE event IN (SELECT number FROM event WHERE model = ?)", (number,)
         )
         self._connection.execute("DELETE FROM answer WHERE model = ?", (number,))
+        self._connection.execute("DELETE FROM receipt WHERE model = ?", (number,))
 
     def list_models(self) -> list[ModelEntry]:
         rows = self._connection.execute(
@@ -312,6 +317,18 @@ class Journal:
     def add_answer(self, event: Event, key: str, answer: StoredAnswer) -> None:
         values = (event.model, key, event.number, answer.digest, answer.body)
         self._connection.execute("INSERT INTO answer (model, key, event, digest, body) VALUES (?, ?, ?, ?, ?)", values)
+
+    # -- receipts ------------------------------------------------------------------------------------------------
+
+    def add_receipt(self, model: int, counter: int, body: bytes) -> None:
+        self._connection.execute("INSERT INTO receipt (model, counter, body) VALUES (?, ?, ?)", (model, counter, body))
+
+    def read_receipts(self, model: int, after: int = -1, limit: int = -1) -> list[bytes]:
+        """Return the receipts of a model with larger numbers, as JSON."""
+        rows = self._connection.execute(
+            "SELECT body FROM receipt WHERE model = ? AND counter > ? ORDER BY counter LIMIT ?", (model, after, limit)
+        )
+        return [body for (body,) in rows]
 
 
 def _open_database(path: Path) -> sqlite3.Connection:

@@ -18,22 +18,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from priory import errors
 from priory.core.typing import ReturnT
-from priory.errors import (
-    DataError,
-    MissingDependencyError,
-    ModelFileError,
-    ModelTooLargeError,
-    NotLearnedError,
-    PrioryError,
-    ServiceError,
-    StaleModelError,
-)
+from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.labelled_rows import Row, RowBatch, RowLabel
 from priory.service.model_store import ServedModel
 from priory.service.tokens import Identity
 from priory.sources.json_lines import check_unique_keys
-from priory.sources.mail import read_mail
+from priory.text.mail import read_mail
 
 if TYPE_CHECKING:
     from priory.service.changes import ChangeAnswer, ChangeRequest
@@ -52,17 +44,17 @@ def find_status(error: Exception) -> int:
     if isinstance(error, HTTPException):
         return error.status_code
     # from specific to general: most of these are also PrioryError or OSError
-    if isinstance(error, NotLearnedError | StaleModelError):
+    if isinstance(error, errors.NotLearnedError | errors.StaleModelError):
         return 409
-    if isinstance(error, MissingDependencyError):
+    if isinstance(error, errors.MissingDependencyError):
         return 501
-    if isinstance(error, ModelTooLargeError):
+    if isinstance(error, errors.ModelTooLargeError):
         return 413
     if isinstance(error, MemoryError):
         return 507
     if isinstance(error, sqlite3.Error | OSError):  # disk errors
         return 503
-    return 422 if isinstance(error, PrioryError | ModelFileError) else 500
+    return 422 if isinstance(error, PrioryError | errors.ModelFileError) else 500
 
 
 def make_problem_response(error: Exception) -> Response:
@@ -86,8 +78,7 @@ MAX_EXPLAINED_ROWS = 100
 
 Texts = Annotated[list[str], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="One text for each row.")]
 Rows = Annotated[
-    list[Row],
-    Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="Cells by column name; null is missing."),
+    list[Row], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="Cells by column name; null is missing.")
 ]
 Labels = Annotated[
     list[RowLabel], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="One label for each row.")
@@ -110,8 +101,7 @@ class PredictMessage(RowsMessage):
     top: Annotated[int, Meta(ge=1, description="Give the probabilities of this many classes only.")] | None = None
     costs: (
         Annotated[
-            dict[str, dict[str, Cost]],
-            Meta(description="Costs by true class and answer; an unnamed mistake costs 1."),
+            dict[str, dict[str, Cost]], Meta(description="Costs by true class and answer; an unnamed mistake costs 1.")
         ]
         | None
     ) = None
@@ -220,6 +210,13 @@ class HistoryAnswer(Struct):
     version: int
     events: list[EventInfo]
     before: int | None
+
+
+class ReceiptsAnswer(Struct):
+    """Receipts of forgotten rows, oldest first; pass the last counter as ``after`` to get the next page."""
+
+    model: str
+    receipts: list[dict[str, Any]]
 
 
 class StatusAnswer(Struct):
@@ -331,7 +328,7 @@ class Call:
         return await self.read_message(message_type)
 
     def _decode_mail(self, body: bytes, message_type: type[MessageT]) -> MessageT:
-        fields: dict[str, object] = {"texts": [read_mail(body).text]}
+        fields: dict[str, object] = {"texts": [read_mail(body, self.model.reader).text]}
         if "label" in self.request.query_params:
             fields["labels"] = [self.request.query_params["label"]]
         return convert_fields(fields, message_type)

@@ -111,6 +111,14 @@ ROUTES = (
         errors=(404, 422),
         query=HISTORY_PARAMETERS,
     ),
+    ApiRoute(
+        "GET",
+        f"{MODEL_PATH}/receipts",
+        handlers.get_receipts,
+        answer=messages.ReceiptsAnswer,
+        errors=(404, 422),
+        query=(QueryParameter("after", "integer", "Only receipts with larger numbers."),),
+    ),
     define_call("predict", handlers.handle_predict, messages.PredictMessage, messages.PredictAnswer),
     define_call("explain", handlers.handle_explain, messages.RowsMessage, messages.ExplainAnswer),
     define_call("learn", handlers.handle_learn, messages.LabelledMessage, ChangeAnswer, "learn", LEARN_PARAMETERS),
@@ -152,10 +160,7 @@ def describe_api(routes: Sequence[ApiRoute]) -> Description:
         "openapi": "3.1.0",
         "info": {"title": "Priory", "version": __version__, "summary": "Models that learn, explain and forget."},
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
 
 

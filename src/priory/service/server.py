@@ -65,6 +65,7 @@ class ServiceSettings:
     allowed_hosts: tuple[str, ...] = ()  # besides the local names
     public_url: str | None = None  # the URL of a reverse proxy in front of the service
     access_log: TextIO | None = None  # a line of JSON for each request
+    sign_key: Path | None = None  # a private Ed25519 key, with which receipts of forgotten rows are signed
 
     @property
     def is_encrypted(self) -> bool:
@@ -82,7 +83,7 @@ class Service:
     def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self.metrics = Metrics()
-        self.store = ModelStore(settings.folder)
+        self.store = ModelStore(settings.folder, settings.sign_key)
         self.standby = StandbyWorker(self.store)
         self.writer = Writer(self.store, self.metrics, self.standby.notify)
         self._prediction_threads = ThreadPoolExecutor(2, "priory-predict")  # slow calls must not delay them

@@ -186,7 +186,8 @@ class Writer:
         learnings = [request for request in requests if isinstance(request, LearnRequest)]
         if model is not None and len(learnings) == len(requests):
             return changes.plan_learning(model, learnings, self._next_number)
-        return [changes.plan_change(model, requests[0], self._next_number, self._store.journal)]
+        book = self._store.open_book(model)
+        return [changes.plan_change(model, requests[0], self._next_number, self._store.journal, book)]
 
     def _answer_again(self, ticket: _Ticket) -> bool:
         """Whether the key was used before; the ticket then gets the same answer, or 409 if the request differs."""

@@ -29,6 +29,8 @@ from priory.errors import DataError, ModelTooLargeError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+    from priory.text.documents import Reader
+
 
 StreamItemT = TypeVar("StreamItemT")
 
@@ -203,6 +205,8 @@ class ReadOptions:
         Whether the first line of a CSV has the names of the columns; otherwise they are called c1, c2 and so on.
     table : str, optional
         Which table of a database, or which sheet of a workbook; needed if there are several.
+    reader : "mail", "mail_body" or "text"
+        How mail is read: with all its headers, with the subject only, or as plain text; a model remembers how.
     """
 
     format: str | None = None
@@ -216,6 +220,7 @@ class ReadOptions:
     text_column: str | None = None
     has_header: bool = True
     table: str | None = None
+    reader: Reader = "mail"
 
     def __post_init__(self) -> None:
         if self.encoding != "auto":

@@ -15,21 +15,8 @@ import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.tables.dates import (
-    DAY,
-    FIRST_DAY,
-    KIND_BY_DATE_PART,
-    PART_NAMES,
-    Dates,
-    Zones,
-    choose_zone,
-    convert_written,
-    encode_date_part,
-    find_unread_dates,
-    name_date_part,
-    name_zone,
-    parse_dates,
-)
+from priory.tables import dates
+from priory.tables.dates import Dates, Zones
 from priory.tables.number_formats import NumberFormat
 from priory.text.documents import PackedDocuments
 
@@ -358,53 +345,56 @@ def add_date_parts(
 ) -> RowChunk:
     """Add the named columns that are parts of the chunk's dates, in the time zones and notations learned."""
     batch = chunk.batch
-    for column, parts in find_unread_dates(batch.schema.names, names).items():
-        dates = read_dates(chunk, column, missing, zones, formats.get(column))
+    for column, parts in dates.find_unread_dates(batch.schema.names, names).items():
+        parsed = read_dates(chunk, column, missing, zones, formats.get(column))
         for part in parts:
-            batch = batch.append_column(name_date_part(column, part), compute_date_part(dates, part))
+            batch = batch.append_column(dates.name_date_part(column, part), compute_date_part(parsed, part))
     return chunk if batch is chunk.batch else chunk._replace(batch=batch)
 
 
 def read_dates(chunk: RowChunk, column: str, missing: frozenset[str], zones: Zones, form: str | None) -> Dates:
     """The dates of a column; a cell that is no date is an error that names it."""
     cells = _convert_zone(chunk, mask_missing_cells(chunk.batch.column(column), missing), column, zones)
-    dates = parse_dates(cells, form)
-    bad = np.asarray(cells.is_valid()) & np.isnan(dates[0])
+    parsed = dates.parse_dates(cells, form)
+    bad = np.asarray(cells.is_valid()) & np.isnan(parsed[0])
     if bad.any():
         row = int(bad.argmax())
         problem = f"{shorten_cell(str(cells[row].as_py()))} is not a date"
         example = form or "2024-05-31"
         raise chunk.make_cell_error(row, column, problem, f"write it as {example}, or leave the cell empty")
-    return dates
+    return parsed
 
 
 def _convert_zone(chunk: RowChunk, cells: pa.Array, column: str, zones: Zones) -> pa.Array:
     """Convert dates with a time zone to local times of the learned zone."""
     own = find_declared_zone(chunk, column)
-    zone = zones.get(column) if own is None else choose_zone(own, column, zones)
-    return pa.array(convert_written(cells.to_pylist(), column, zone), pa.string()) if zone and zone != own else cells
+    zone = zones.get(column) if own is None else dates.choose_zone(own, column, zones)
+    return (
+        pa.array(dates.convert_written(cells.to_pylist(), column, zone), pa.string()) if zone and zone != own else cells
+    )
 
 
 def find_declared_zone(chunk: RowChunk, column: str) -> str | None:
     """The time zone in a column's type, "" for moments without one; None if the type is not a time stamp."""
     schema = chunk.file.schema
     kind = schema.field(column).type if schema is not None and column in schema.names else None
-    return name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None
+    return dates.name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None
 
 
-def compute_date_part(dates: Dates, part: str) -> pa.Array:
+def compute_date_part(parsed: Dates, part: str) -> pa.Array:
     """A part of each date: in words, as a person would say it, or the day as a number.
 
-    >>> [compute_date_part(parse_dates(pa.array(["2024-05-06 03:15"])), part)[0].as_py() for part in KIND_BY_DATE_PART]
+    >>> parsed = dates.parse_dates(pa.array(["2024-05-06 03:15"]))
+    >>> [compute_date_part(parsed, part)[0].as_py() for part in dates.KIND_BY_DATE_PART]
     ['03:00 to 04:00', 'Monday', 'May', 8892.0]
     """
-    if part == DAY:
-        return pa.array(dates[0] - FIRST_DAY, from_pandas=True)
-    codes = encode_date_part(dates, part)
-    return pa.array(PART_NAMES[part], pa.string()).take(pa.array(codes, mask=codes < 0))
+    if part == dates.DAY:
+        return pa.array(parsed[0] - dates.FIRST_DAY, from_pandas=True)
+    codes = dates.encode_date_part(parsed, part)
+    return pa.array(dates.PART_NAMES[part], pa.string()).take(pa.array(codes, mask=codes < 0))
 
 
 def choose_date_parts(cells: pa.Array, form: str | None) -> list[str]:
     """The parts of a column of dates that differ between its rows."""
-    dates = parse_dates(cells, form)
-    return [part for part in KIND_BY_DATE_PART if len(pc.unique(compute_date_part(dates, part).drop_null())) > 1]
+    parsed = dates.parse_dates(cells, form)
+    return [part for part in dates.KIND_BY_DATE_PART if len(pc.unique(compute_date_part(parsed, part).drop_null())) > 1]

@@ -10,25 +10,11 @@ import pyarrow.compute as pc
 
 from priory.errors import DataError
 from priory.sources import cell_parsing as cells
+from priory.sources import column_types
 from priory.sources.byte_streams import format_path
 from priory.sources.cell_parsing import RowChunk, choose_date_parts, find_declared_zone
-from priory.sources.column_types import (
-    MISSING_MARKERS,
-    ColumnOptions,
-    ModelColumns,
-    choose_number_format,
-    list_number_formats,
-    look_up_kind,
-    make_ambiguity_error,
-)
-from priory.tables.dates import (
-    DAY_FIRST,
-    KIND_BY_DATE_PART,
-    MONTH_FIRST,
-    find_date_formats,
-    name_date_part,
-    parse_dates,
-)
+from priory.sources.column_types import ColumnOptions, ModelColumns
+from priory.tables import dates
 from priory.tables.number_formats import find_number_formats
 from priory.text.tokenizer import estimate_word_count
 
@@ -62,14 +48,14 @@ def infer_columns(
     """
     kinds: dict[str, str] = {}
     empty: list[str] = []
-    dates: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
     zones: dict[str, str] = {}
     formats: dict[str, str] = {}
     for name in names:
         column = cells.mask_missing_cells(chunk.batch.column(name), column_options.missing)
         declared = column_options.types.get(name)
         if declared is not None:
-            kinds[name] = look_up_kind(declared)
+            kinds[name] = column_types.look_up_kind(declared)
         elif column.null_count == len(column):
             empty.append(name)
         else:
@@ -79,9 +65,9 @@ def infer_columns(
             formats[name] = form
         if kinds.get(name) == "date":
             del kinds[name]
-            dates[name] = choose_date_parts(column, form)
+            parts[name] = choose_date_parts(column, form)
             zones[name] = find_declared_zone(chunk, name) or ""
-            kinds |= {name_date_part(name, part): KIND_BY_DATE_PART[part] for part in dates[name]}
+            kinds |= {dates.name_date_part(name, part): dates.KIND_BY_DATE_PART[part] for part in parts[name]}
     if not kinds:
         raise DataError(f"{format_path(chunk.file.path)}: every cell is empty; there is nothing to learn from")
     identifiers = (
@@ -90,11 +76,11 @@ def infer_columns(
     if len(identifiers) == len(kinds):
         identifiers = {}  # without them nothing would be left to learn
     kept = {name: kind for name, kind in kinds.items() if name not in identifiers}
-    formats = {name: form for name, form in formats.items() if name in dates or name in kept}
+    formats = {name: form for name, form in formats.items() if name in parts or name in kept}
     columns = ModelColumns(
         kept, column_options.missing, column_options.types, column_options.coerce, zones=zones, formats=formats
     )
-    return InferredColumns(columns, empty, identifiers, dates)
+    return InferredColumns(columns, empty, identifiers, parts)
 
 
 def looks_like_data(chunk: RowChunk, names: tuple[str, ...]) -> bool:
@@ -143,7 +129,7 @@ def _is_nearly_unique(column: pa.Array) -> bool:
 
 
 def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, options: ColumnOptions, for_audit: bool) -> str:
-    if not cells.is_text_column(column) or list_number_formats(column, options):
+    if not cells.is_text_column(column) or column_types.list_number_formats(column, options):
         return "number"
     numeric = cells.looks_numeric(column)
     n_valid = int(pc.sum(column.is_valid()).as_py())
@@ -164,23 +150,23 @@ def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, options: ColumnOpt
 def _are_near_numbers(column: pa.Array, is_numeric: pa.BooleanArray) -> bool:
     """Whether all other cells are markers of missing cells, or numbers in another notation."""
     odd = pc.unique(column.filter(pc.invert(is_numeric.fill_null(True)))).to_pylist()
-    return all(cell.strip() in MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd)
+    return all(cell.strip() in column_types.MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd)
 
 
 def _find_format(chunk: RowChunk, name: str, column: pa.Array, kind: str | None, options: ColumnOptions) -> str | None:
     """The notation of a column of numbers or dates, None for the usual one; an error if there are two."""
     if kind == "number":
-        return choose_number_format(chunk, name, options)
+        return column_types.choose_number_format(chunk, name, options)
     if kind != "date":
         return None
     is_date = cells.looks_like_date(column).fill_null(False)
-    formats = find_date_formats(cells.blank(column, pc.invert(is_date)))
+    formats = dates.find_date_formats(cells.blank(column, pc.invert(is_date)))
     if options.day_first is not None and None not in formats:
-        return DAY_FIRST if options.day_first else MONTH_FIRST
+        return dates.DAY_FIRST if options.day_first else dates.MONTH_FIRST
     if len(formats) < 2:
         return formats[0] if formats else None
-    one, other = (parse_dates(column, form)[0] for form in formats[:2])
-    raise make_ambiguity_error(chunk, name, "date", one, other, "--day-first or --month-first")
+    one, other = (dates.parse_dates(column, form)[0] for form in formats[:2])
+    raise column_types.make_ambiguity_error(chunk, name, "date", one, other, "--day-first or --month-first")
 
 
 def _is_prose(column: pa.Array, n_valid: int) -> bool:

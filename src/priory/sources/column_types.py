@@ -22,6 +22,7 @@ from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.tables.dates import Zones, find_source_column, split_part_name
 from priory.tables.number_formats import PLAIN_FORMAT, find_number_formats
 from priory.tables.table import Column, Table
+from priory.text.documents import Reader
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily
@@ -135,6 +136,7 @@ class ModelColumns:
     is_trained: bool = False
     zones: Zones = field(default_factory=dict)
     formats: Mapping[str, str] = field(default_factory=dict)
+    reader: Reader = "text"  # how documents are read
     n_coerced: Counter[str] = field(default_factory=Counter, compare=False)
 
     @property

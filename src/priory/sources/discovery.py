@@ -16,9 +16,10 @@ from priory.sources.arrow_files import ArrowTable, ColumnarReader, ColumnarTable
 from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
-from priory.sources.document_files import DocumentReader, is_mail, is_maildir, is_mbox, list_files_by_class
+from priory.sources.document_files import DocumentReader, is_mail, is_maildir, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
 from priory.sources.record_files import DuckDBTable, RecordReader, RecordTable, Sheet, SQLiteTable, is_workbook
+from priory.text.documents import Reader
 
 FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 INPUT_SUFFIXES = {
@@ -57,6 +58,12 @@ class FileRows:
     def is_documents(self) -> bool:
         return isinstance(self.files[0], DocumentReader)
 
+    @property
+    def reader(self) -> Reader:
+        """How documents are read."""
+        first = self.files[0]
+        return first.reader if isinstance(first, DocumentReader) else "text"
+
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         for number, opener in enumerate(self.openers):
             if number:
@@ -74,6 +81,7 @@ def open_files(
     """Open all files that the paths name."""
     if paths.count(byte_streams.STDIN_PATH) > 1:
         raise DataError("-: standard input is given twice; give it once")
+    # files are opened when their turn comes: there may be more than a process may hold open
     openers = [opener for path in paths for opener in _find_openers(path, options)]
     if not openers:
         raise DataError(f"{', '.join(map(format_path, paths))}: matches no files; give a file, a folder or a pattern")
@@ -98,6 +106,7 @@ def _find_folder_openers(path: str, options: ReadOptions) -> list[FileOpener]:
         if options.text_column and all(detect_format(str(e), options.text_column) == "text" for e in entries):
             return [partial(DocumentReader, path, _list_unlabelled(entries), "text", options)]
         return [partial(_open_file, str(e), options) for e in entries]
+    # a maildir has a folder of messages in each of cur, new and tmp, which are no classes
     folders = [root, *(e for e in entries if e.is_dir())]
     kind = options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
@@ -113,9 +122,9 @@ def _list_unlabelled(entries: list[Path]) -> list[tuple[str | None, Path]]:
 
 
 def _holds_mail(root: Path) -> bool:
-    """Whether the first file of a tree is mail."""
-    first = next((file for _, file in list_files_by_class(root, "text")), None)
-    return first is not None and os.access(first, os.R_OK) and is_mail(first)
+    """Whether the first file of a class is mail, by its ending or its content."""
+    first = dict(reversed(list_files_by_class(root, "text")))
+    return any(os.access(file, os.R_OK) and is_mail(file) for file in first.values())
 
 
 def _open_file(path: str, options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
@@ -146,6 +155,7 @@ def detect_format(path: str, text_column: str | None = None) -> str:
     """
     if path == byte_streams.STDIN_PATH:
         return "csv"
+    # the first bytes are certain, a name may be wrong, and the content is read only where both say nothing
     start = byte_streams.read_magic_bytes(path)
     if known := next((kind for magic, kind in FORMAT_BY_MAGIC_BYTES.items() if start.startswith(magic)), None):
         return known
@@ -153,7 +163,7 @@ def detect_format(path: str, text_column: str | None = None) -> str:
         return "duckdb"
     if start.startswith(b"PK\x03\x04") and is_workbook(path):
         return "excel"
-    if is_mbox(Path(path)):
+    if is_mail(Path(path)):
         return "mail"
     name = Path(path).name.lower()
     for suffix in COMPRESSION_SUFFIXES:

@@ -13,11 +13,17 @@ from priory.errors import DataError, ModelTooLargeError
 from priory.sources import byte_streams
 from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import MAX_CELL_BYTES, FileReader, RowChunk
+from priory.text.documents import Reader
 
 TEXT_COLUMN, LABEL_COLUMN, PATH_COLUMN = "text", "label", "path"
 DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # a chunk has at most about this much
 MBOX_START = b"From "
-MAIL_START_PATTERN = re.compile(rb"From |(Return-Path|Received|Delivered-To|X-Original-To):", re.IGNORECASE)
+MAIL_SUFFIXES = (".eml", ".mbox")
+FIELD_PATTERN = re.compile(rb"([!-9;-~]+):[^\n]*(?:\n[ \t][^\n]*)*\n?")  # a header with its continuation lines
+HEADERS_OF_TRANSIT = frozenset(  # which no ordinary text begins with
+    b"return-path received delivered-to x-original-to message-id mime-version dkim-signature".split()
+)
+HEADERS_OF_MAIL = frozenset(b"from to subject date newsgroups".split())
 
 
 class DocumentReader(FileReader):
@@ -38,6 +44,11 @@ class DocumentReader(FileReader):
         self.report_progress = report_progress
         self.flags: dict[str, int] = {}
         self.unreadable: list[str] = []
+
+    @property
+    def reader(self) -> Reader:
+        """How the documents are read."""
+        return self.options.reader if self.kind == "mail" else "text"
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
         rows, start = self._read_rows(), 0
@@ -73,17 +84,17 @@ class DocumentReader(FileReader):
         if len(self.files) > 1 and file.stat().st_size == 0:
             yield ""
             return
-        from priory.sources.mail import read_mail  # slow to import, and needed for mail only
-        from priory.sources.mail_structure import split_mbox
+        from priory.text.mail import read_mail  # slow to import, and needed for mail only
+        from priory.text.mail_structure import split_mbox
 
         blocks = byte_streams.read_unpacked_blocks(str(file), self.report_progress)
         first = next(blocks, b"")
         blocks = chain([first], blocks)
         for message in split_mbox(blocks) if first.startswith(MBOX_START) else [_read_start(blocks)]:
-            text, flags = read_mail(message)
+            text, flags = read_mail(message, self.options.reader)
             for flag in flags:
                 self.flags[flag] = self.flags.get(flag, 0) + 1
-            yield f"{text}\nzw:" if "zw" in flags else text
+            yield text
 
     def _read_text_file(self, file: Path) -> str:
         if file.stat().st_size == 0:
@@ -97,10 +108,9 @@ class DocumentReader(FileReader):
             return raw.decode().replace("\0", " ")
         except UnicodeDecodeError as error:
             line = raw.count(b"\n", 0, error.start) + 1
-            raise DataError(
-                f"{format_path(file)}:{line}: byte {error.start} is not UTF-8; "
-                "use --encoding latin-1 (or the right one), or --errors replace"
-            ) from None
+            is_message = not HEADERS_OF_MAIL.isdisjoint(_list_header_names(raw[:8192]))
+            advice = "--format mail" if is_message else "--encoding latin-1 (or the right one), or --errors replace"
+            raise DataError(f"{format_path(file)}:{line}: byte {error.start} is not UTF-8; use {advice}") from None
 
     def locate_cell(self, row: int, column: str) -> str:
         _, path, _ = next(islice(self._read_rows(), row, None))
@@ -127,15 +137,23 @@ def _read_start(blocks: Iterator[bytes]) -> bytes:
     return b"".join(start)
 
 
-def is_mbox(file: Path) -> bool:
-    with file.open("rb") as opened_file:
-        return opened_file.read(len(MBOX_START)) == MBOX_START
-
-
 def is_mail(file: Path) -> bool:
-    """Whether a file begins with a header that is added in transit, which ordinary texts do not have."""
+    """Whether a file is mail: by its name, or because it begins with headers of which one is added in transit."""
+    if file.suffix.lower() in MAIL_SUFFIXES:
+        return True
     with file.open("rb") as opened_file:
-        return MAIL_START_PATTERN.match(opened_file.read(20)) is not None
+        start = opened_file.read(8192)
+    return start.startswith(MBOX_START) or not HEADERS_OF_TRANSIT.isdisjoint(_list_header_names(start))
+
+
+def _list_header_names(start: bytes) -> list[bytes]:
+    """The names of the headers that a text begins with."""
+    names, position = [], 0
+    start = start.replace(b"\r\n", b"\n")
+    while field := FIELD_PATTERN.match(start, position):
+        names.append(field[1].lower())
+        position = field.end()
+    return names
 
 
 def is_maildir(folder: Path) -> bool:

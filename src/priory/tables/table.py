@@ -278,7 +278,7 @@ def _read_plain_cells(values: list[object], name: str) -> Column | None:
     if kinds == {str}:
         with suppress(UnicodeEncodeError):  # a lone surrogate
             # Arrow is given strings only: its inference of types crashes on some lists of NumPy's scalars
-            return Column("label", labels=encode_strings(pa.array(values, pa.large_string()), name))
+            return make_label_column(*encode_strings(pa.array(values, pa.large_string()), name))
     elif kinds and kinds <= {bool, int, float}:
         with suppress(OverflowError):
             numbers = np.array(values, dtype=float)  # None becomes NaN

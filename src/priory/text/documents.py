@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
-from typing import Literal, TypeVar, final, overload
+from typing import Literal, TypeVar, final, get_args, overload
 
 import numpy as np
 
@@ -22,10 +22,13 @@ from priory.errors import DataError, KindError
 CHARACTERS_PER_BATCH = 1 << 26  # bounds the memory that a stream takes
 CHARACTERS_PER_THREAD = 1 << 17  # minimum for one thread
 CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # their lower case depends on neighbours, or has two letters
-MAX_COMBINING_MARKS = 30  # in a row, as in the stream-safe text format of Unicode; sorting n of them takes n * n steps
+MAX_COMBINING_MARKS = 30  # in a row, as in the stream-safe text format of Unicode
 MARKS_PATTERN = re.compile("[^\\w\\s\\x00-\u02ff]{31,}")  # combining marks, and what else is neither letter nor digit
 
 Document = str | bytes
+# How a model reads: texts as they are, mail with its headers, or mail with only its subject.
+Reader = Literal["text", "mail", "mail_body"]
+READERS: tuple[Reader, ...] = get_args(Reader)
 is_ascii: Callable[[Document], bool] = methodcaller("isascii")
 BatchResultT = TypeVar("BatchResultT")
 
@@ -118,7 +121,9 @@ def drop_empty_documents(documents: DocumentBatch) -> DocumentBatch:
     return [document for document in documents if document]
 
 
-def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Iterator[tuple[int, DocumentBatch]]:
+def iter_document_batches(
+    documents: Iterable[Document], lowercase: bool, reader: Reader = "text"
+) -> Iterator[tuple[int, DocumentBatch]]:
     """Yield batches of prepared documents, each with the number of its first document."""
     if isinstance(documents, str | bytes):
         raise KindError(f"documents is one {type(documents).__name__}; give a list of documents: [text].")
@@ -128,8 +133,17 @@ def iter_document_batches(documents: Iterable[Document], lowercase: bool) -> Ite
         if isinstance(documents, list | PackedDocuments) and len(documents)
         else _iter_stream_batches(documents)
     ):
-        yield start, prepare_batch(batch, start, lowercase)
+        yield start, prepare_batch(read_documents(batch, reader), start, lowercase)
         start += len(batch)
+
+
+def read_documents(documents: DocumentBatch, reader: Reader) -> DocumentBatch:
+    """Return texts as they are, or read each document as a message; one that was read before stays as it is."""
+    if reader == "text":
+        return documents
+    from priory.text.mail import read_messages  # texts do without it
+
+    return read_messages(list(documents), reader)
 
 
 def _iter_stream_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
@@ -202,14 +216,19 @@ def normalize_text(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
     >>> normalize_text("cafe\u0301")
     'café'
     """
-    limited = MARKS_PATTERN.sub(_limit_marks, text)
+    limited = limit_marks(text)
     if unicodedata.is_normalized(form, limited):
         return text if limited == text else limited
     return unicodedata.normalize(form, limited)
 
 
-def _limit_marks(run: re.Match[str]) -> str:
-    """Keep at most 30 combining marks in a row; a match contains whole runs of them."""
+def limit_marks(text: str) -> str:
+    """The text with at most 30 combining marks in a row: sorting n of them, as normal forms do, takes n * n steps."""
+    return MARKS_PATTERN.sub(_limit_run, text)
+
+
+def _limit_run(run: re.Match[str]) -> str:
+    """Limit the marks of a match, which contains whole runs of them."""
     kept, count = [], 0
     for character in run[0]:
         count = count + 1 if unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) else 0

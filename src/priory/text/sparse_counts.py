@@ -260,5 +260,5 @@ def check_dense_size(n_tokens: int, n_classes: int) -> None:
     if available is not None and needed > available:
         raise ModelTooLargeError(
             f"tables of {n_tokens:,} tokens and {n_classes:,} classes take about {needed / 2**30:,.0f} GiB, and this "
-            f"machine has {available / 2**30:,.0f}; use fewer classes or tokens, alpha above 0, and average=False."
+            f"machine has {available / 2**30:,.0f}; use fewer classes or tokens, and alpha above 0."
         )

@@ -16,7 +16,6 @@ from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.text import document_models
-from priory.text.averaged_models import get_averaged_bag
 from priory.text.documents import Document
 from priory.text.sparse_counts import SparseCounts, make_dense_counts
 from priory.text.token_bags import AnyDocuments, TokenBags
@@ -42,7 +41,7 @@ class TextModel:
 
     >>> from priory.text.tokenizer import Tokenizer
     >>> from priory.text.vocabulary import GrowingVocabulary
-    >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
+    >>> model = TextModel("binary", 1.0, GrowingVocabulary(Tokenizer()))
     >>> records = model.count(["win cash", "lunch?"], np.array([0, 1]), 2)
     >>> model.score(records, ["win lunch"]).round(3).tolist()
     [[-2.526, -2.079]]
@@ -50,7 +49,6 @@ class TextModel:
 
     model: str
     alpha: float | Literal["evidence"]
-    average: bool  # over all sets of tokens
     vocabulary: Vocabulary
 
     def __post_init__(self) -> None:
@@ -58,12 +56,9 @@ class TextModel:
             raise DataError(f"model is {self.model!r}; use one of {', '.join(document_models.BAG_MODELS)}.")
         if self.alpha != "evidence" and not is_valid_alpha(self.alpha):
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, or 'evidence'.")
-        if self.average and self.alpha != "evidence" and not self.alpha > 0:
-            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0.")
-        self._bag_class()
 
     def _bag_class(self) -> type[document_models.BagOfWords]:
-        return get_averaged_bag(self.model) if self.average else document_models.BAG_MODELS[self.model]
+        return document_models.BAG_MODELS[self.model]
 
     @property
     def binary(self) -> bool:
@@ -104,10 +99,10 @@ class TextModel:
         """The counts of the tokens in use, dense if the bag of words requires it.
 
         Sparse counts require that zero counts have the same weight for all tokens of a class: not without smoothing,
-        where they are impossible, nor with averaging, where the weight depends on the token's other counts.
+        where they are impossible.
         """
         counts = self.select_counts(records)
-        return counts.make_dense() if self.average or self.alpha == 0 else counts
+        return counts.make_dense() if self.alpha == 0 else counts
 
     def choose_alpha(self, records: TextRecords) -> float:
         """The declared smoothing, or the one with the largest evidence."""
@@ -132,12 +127,6 @@ class TextModel:
             return document_models.TokenWeights(document_models.silence_tokens(table, counts.counts), constant)
 
         return self._prepare_counts(records).derive("weights", compute_weights, bag)
-
-    def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
-        """Probability that each token (or bucket) in use depends on the class."""
-        counts = self.select_counts(records).make_dense()
-        bag = get_averaged_bag(self.model)(self.choose_alpha(records))
-        return dict(zip(self.vocabulary.name_tokens(counts), bag.inclusion_probability(counts).tolist(), strict=True))
 
     def log_evidence(self, records: TextRecords) -> float:
         """Log evidence of the tokens in use, drawn independently given the class."""
@@ -237,7 +226,7 @@ class OpenCounts:
     """Mutable counts of a text model.
 
     >>> from priory.text.tokenizer import Tokenizer
-    >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
+    >>> model = TextModel("binary", 1.0, GrowingVocabulary(Tokenizer()))
     >>> texts, group = ["win cash", "lunch?"], np.array([0, 1])
     >>> counts = OpenCounts(model, model.count(texts[:1], group[:1], 2))
     >>> counts.learn("lunch?", 1)
@@ -262,7 +251,6 @@ class OpenCounts:
             and model.vocabulary.keeps_all_tokens
             and model.vocabulary.max_tokens is None
             and model.vocabulary.tokenizer.stem is None
-            and not model.average
             and model.alpha != "evidence"
             and model.alpha > 0
             and isinstance(model.build_bag(records), tuple(FINISH))

@@ -315,7 +315,7 @@ def _count_many_classes(
     """Count texts of many classes: tokenise, count and add batch by batch."""
     classes, weights = check_classes_and_weights(group, groups, weight)
     total, read = make_empty_token_counts(groups), 0
-    for start, batch in iter_document_batches(documents, tokenizer.lowercase):
+    for start, batch in iter_document_batches(documents, tokenizer.lowercase, tokenizer.reader):
         read = start + len(batch)
         check_document_count(max(read, len(classes)), classes)
         some, own = classes[start:read], None if weights is None else weights[start:read]

@@ -14,7 +14,7 @@ from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.text import tokenizer as reading
 from priory.text import vocabulary as hashing
-from priory.text.documents import Document, DocumentBatch, prepare_document
+from priory.text.documents import Document, DocumentBatch, prepare_document, read_documents
 from priory.text.token_bags import PAIR_BUCKETS, AnyDocuments, TokenBags, count_letters
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import TokenIndex, Tokenizer
@@ -30,6 +30,7 @@ class SingleTextReader:
 
     def prepare(self, document: Document) -> tuple[Document, kernel.Rule]:
         """Return the document and the rule by which the kernel tokenizes it."""
+        [document] = read_documents([document], self.tokenizer.reader)
         if document.isascii():
             return document, self.rule
         return prepare_document(document, 0, self.tokenizer.lowercase), self.wide_rule

@@ -19,8 +19,10 @@ from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 from priory.text.documents import (
     CONTEXT_DEPENDENT_LETTERS,
+    READERS,
     Document,
     DocumentBatch,
+    Reader,
     check_classes_and_weights,
     check_document_count,
     is_ascii_batch,
@@ -28,6 +30,7 @@ from priory.text.documents import (
     locate_decoding_errors,
     map_batch,
     prepare_document,
+    read_documents,
 )
 
 
@@ -146,8 +149,8 @@ class Tokenizer:
         A language of the Snowball stemmer. Needs PyStemmer.
     extra_tokens : str
         Characters that are tokens by themselves, such as "!?".
-    joiner : str
-        An ASCII character that joins words to one, such as ":"; none by default.
+    reader : "text", "mail" or "mail_body"
+        Texts are read as they are, or as mail (see `priory.text.mail`), where a colon joins a prefix to its word.
     """
 
     lowercase: bool = True
@@ -157,7 +160,7 @@ class Tokenizer:
     stop_words: frozenset[str] | None = None
     stem: str | None = None
     extra_tokens: str = ""
-    joiner: str = ""
+    reader: Reader = "text"
 
     def __post_init__(self) -> None:
         if self.analyzer not in ("word", "char", "char_wb"):
@@ -174,8 +177,8 @@ class Tokenizer:
             raise DataError(f"extra_tokens is {self.extra_tokens!r}; white space separates tokens and cannot be one.")
         if self.analyzer != "word" and (self.stop_words or self.stem or self.extra_tokens):
             raise DataError("stop_words, stem and extra_tokens are for words; n-grams of characters do without.")
-        if len(self.joiner) > 1 or not self.joiner.isascii() or self.joiner.isalnum() or self.joiner.isspace():
-            raise DataError(f"joiner is {self.joiner!r}; use one ASCII character such as ':', or none.")
+        if self.reader not in READERS:
+            raise DataError(f"reader is {self.reader!r}; use one of {', '.join(map(repr, READERS))}.")
         if self.stem is not None:
             load_stemmer(self.stem)
 
@@ -198,7 +201,7 @@ class Tokenizer:
         self, rewrites: Mapping[str, str | None] | None = None, wide: bool = True
     ) -> token_spans.Rule:
         """The rule for `token_spans`, the implementation in Python."""
-        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.joiner, wide)
+        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.reader != "text", wide)
         return token_spans.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
 
 
@@ -208,13 +211,13 @@ def _cached_rule(tokenizer: Tokenizer, wide: bool) -> kernel.Rule:
 
 
 def _build_rule(tokenizer: Tokenizer, wide: bool, stems: dict[str, str | None]) -> kernel.Rule:
-    kinds, lowered = _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.joiner, wide)
+    kinds, lowered = _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.reader != "text", wide)
     rewrites = {**stems, **dict.fromkeys(tokenizer.stop_words or ())}
     return kernel.Rule(tokenizer.analyzer, tokenizer.min_token_length, tokenizer.ngram_range, kinds, lowered, rewrites)
 
 
 @lru_cache(maxsize=8)
-def _character_tables(lowercase: bool, extra_tokens: str, joiner: str, wide: bool) -> tuple[Array, Array]:
+def _character_tables(lowercase: bool, extra_tokens: str, is_mail: bool, wide: bool) -> tuple[Array, Array]:
     """The kind of each code point and its lower case, by Python's rules; ``wide`` includes non-ASCII characters."""
     size = N_CODE_POINTS if wide else 128
     lowered = np.arange(size, dtype="<u4")
@@ -239,7 +242,8 @@ def _character_tables(lowercase: bool, extra_tokens: str, joiner: str, wide: boo
             everything.replace(CONTEXT_DEPENDENT_LETTERS[0], "σ").replace(CONTEXT_DEPENDENT_LETTERS[1], "i").lower()
         )
         lowered = np.frombuffer(one_by_one.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    kinds[np.isin(lowered, [ord(c) for c in joiner])] = token_spans.JOINER
+    if is_mail:
+        kinds[ord(":")] = token_spans.JOINER
     kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = token_spans.SINGLE  # after lower-casing, like words
     return kinds, lowered.astype(np.uint32)
 
@@ -321,7 +325,7 @@ def map_document_shards(
     max_shards: int | None = None,
 ) -> Iterator[TokenResultT]:
     """Yield ``function(rule, shard, documents, rows)`` for every shard of every batch, in order."""
-    for start, batch in iter_document_batches(documents, tokenizer.lowercase):
+    for start, batch in iter_document_batches(documents, tokenizer.lowercase, tokenizer.reader):
         with locate_decoding_errors(batch, start):
             rule = tokenizer.build_rule(batch)
         yield from map_batch(batch, start, partial(function, rule), max_shards)
@@ -417,6 +421,7 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
     >>> find_token_spans("Cheap flights to Rome", Tokenizer(ngram_range=(1, 2), stop_words=frozenset({"to", "cheap"})))
     [('flights', 6, 13), ('rome', 17, 21), ('flights rome', 6, 21)]
     """
+    [document] = read_documents([document], tokenizer.reader)
     ready = prepare_document(document, 0, tokenizer.lowercase)
     with locate_decoding_errors([ready], 0):
         rewrites = tokenizer.build_rule([ready]).rewrites

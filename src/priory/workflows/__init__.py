@@ -16,6 +16,8 @@
     rank_columns   rank columns by how much worse a model predicts without them
     find_counterfactuals   find changes of a single cell that change the prediction for a row
     inspect     list what a model file contains and would reveal
+    issue_receipt   state what a model file has learned in a signed receipt
+    verify      verify a receipt of forgetting
 
 Files are read a block at a time, so they may be larger than memory. Every function takes paths with the keyword
 arguments of `FileTask`, or a `FileTask`: the files, the `ReadOptions` for parsing them, the `ColumnOptions` for their
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
+    from priory.workflows.erasure import ReceiptFiles, issue_receipt, verify
     from priory.workflows.evaluation import Evaluation, JudgingOptions, evaluate
     from priory.workflows.explanations import explain, explain_values, find_counterfactuals, rank_columns
     from priory.workflows.model_files import Callbacks, FileTask
@@ -49,6 +52,7 @@ __all__ = [
     "NumberPredictions",
     "Predictions",
     "ReadOptions",
+    "ReceiptFiles",
     "RegressionResult",
     "ReportResult",
     "TrainingOptions",
@@ -63,6 +67,7 @@ __all__ = [
     "find_counterfactuals",
     "forget",
     "inspect",
+    "issue_receipt",
     "learn",
     "merge",
     "predict",
@@ -70,6 +75,7 @@ __all__ = [
     "refresh",
     "report",
     "train",
+    "verify",
 ]
 
 # Public name -> module. Modules are imported on first use, because scikit-learn and pyarrow take a second to import.
@@ -83,6 +89,7 @@ _HOME = {
     "NumberPredictions": "workflows.prediction",
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
+    "ReceiptFiles": "workflows.erasure",
     "RegressionResult": "workflows.training",
     "ReportResult": "workflows.reports",
     "TrainingOptions": "workflows.row_counting",
@@ -97,6 +104,7 @@ _HOME = {
     "find_counterfactuals": "workflows.explanations",
     "forget": "workflows.updates",
     "inspect": "storage",
+    "issue_receipt": "workflows.erasure",
     "learn": "workflows.updates",
     "merge": "workflows.updates",
     "predict": "workflows.prediction",
@@ -104,6 +112,7 @@ _HOME = {
     "refresh": "workflows.updates",
     "report": "workflows.reports",
     "train": "workflows.training",
+    "verify": "workflows.erasure",
 }
 
 

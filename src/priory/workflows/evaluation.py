@@ -349,8 +349,9 @@ def evaluate(
         The scores, the number of rows, and what else was asked for.
     """
     task = model_files.make_task(paths, given)
-    trained, rows = model_files.load_model(model, task.key), task.open()
-    task = task.fill_target(trained)
+    trained = model_files.load_model(model, task.key)
+    task = task.adapt_to(trained)
+    rows = task.open()
     judging = judging or JudgingOptions()
     if not learned and not (judging.is_default and not peers and not curve):
         raise DataError("folds, groups, time, peers and curves are for rows that the model has learned; say so")

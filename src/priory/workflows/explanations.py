@@ -203,6 +203,7 @@ def rank_columns(
         raise DataError("the model reads one text; its strongest words for each class are what matters")
     truth = np.searchsorted(trained.classes_, labels)
     with task.callbacks.activity(f"leaving out {table.num_columns:,} columns in turn"):
+        # in nats, (rows,): the importance of a column is the mean of a paired difference
         surprise = _measure_surprise(trained, table, truth)
         losses = {name: _measure_surprise(trained, _blank_column(table, name), truth) for name in table.column_names}
     found = [
@@ -227,7 +228,8 @@ def _read_rows(model: TableOrTextClassifier, label: str | None, task: FileTask) 
     """Read labelled rows, of one class if a ``label`` is given; of many, take evenly spaced ones."""
     if label is not None:
         find_class_index(label, [str(name) for name in model.classes_.tolist()])
-    table, labels = model_files.read_all_labelled_rows(model, task.open(), task.fill_target(model))
+    task = task.adapt_to(model)
+    table, labels = model_files.read_all_labelled_rows(model, task.open(), task)
     chosen = np.arange(len(labels)) if label is None else np.flatnonzero(labels == label)
     if not len(chosen):
         raise DataError(f"no row has the label {label!r}; give rows of this class")
@@ -316,6 +318,7 @@ def _list_values_to_try(model: TableOrTextClassifier, task: FileTask, columns: M
     values: dict[str, pa.Array] = {}
     for name, kind in columns.kinds.items():
         if kind == "number":
+            # quantiles that occur in the file: no cell becomes a number that a row could not have
             steps = np.linspace(0, 1, N_NUMBERS_TRIED)
             values[name] = pc.unique(pc.quantile(table[name], steps.tolist(), interpolation="nearest").drop_null())
         elif kind == "label":

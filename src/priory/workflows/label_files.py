@@ -58,8 +58,9 @@ def score_labels(model: ModelOrPath, paths: Paths | FileTask, **given: Unpack[Fi
     """Score a model of several labels on new rows of files."""
     task = model_files.make_task(paths, given)
     trained = model_files.load_classifier(model, task.key)
-    view, columns, rows = view_labels(trained), model_files.get_model_columns(trained), task.open()
-    target = task.fill_target(trained).columns.find_target(rows)
+    view, columns, task = view_labels(trained), model_files.get_model_columns(trained), task.adapt_to(trained)
+    rows = task.open()
+    target = task.columns.find_target(rows)
     return view.score_labels(*_read_rows(rows.read_chunks(rows.names), columns, target))
 
 

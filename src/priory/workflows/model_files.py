@@ -108,6 +108,8 @@ class FileTask:
         Model files must be signed with this key. A file that is changed is signed with it again.
     callbacks : Callbacks
         Called with progress and notes; silent by default.
+    where : dict of str to str
+        Only the rows whose cells in these columns are these texts, such as the rows of one person.
     """
 
     paths: Paths
@@ -115,6 +117,7 @@ class FileTask:
     read: ReadOptions = field(default_factory=ReadOptions)
     key: PathLike | None = None
     callbacks: Callbacks = SILENT
+    where: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -131,12 +134,13 @@ class FileTask:
         if self.columns != ColumnOptions():
             raise DataError("the model knows its columns; target and columns are for files with labels")
         read = replace(self.read, text_column=columns.names[0]) if columns.is_one_text else self.read
-        return replace(self, read=read).open()
+        return replace(self, read=replace(read, reader=columns.reader)).open()
 
-    def fill_target(self, model: FileModel) -> FileTask:
-        """The task with the target of the model, where none is given."""
+    def adapt_to(self, model: FileModel) -> FileTask:
+        """The task with the model's target, where none is given, and with mail read as the model reads it."""
         target = self.columns.target or getattr(model, "target_", LABEL_COLUMN)
-        return replace(self, columns=replace(self.columns, target=target))
+        read = replace(self.read, reader=getattr(model, "reader", "text"))
+        return replace(self, columns=replace(self.columns, target=target), read=read)
 
 
 def make_task(paths: Paths | FileTask, given: FileOptions) -> FileTask:
@@ -228,7 +232,7 @@ def get_model_columns(model: FileModel) -> ModelColumns:
         )
     if isinstance(model, priory.TextClassifier):
         names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
-        return ModelColumns({str(names[0]): "text"}, missing, is_trained=True)
+        return ModelColumns({str(names[0]): "text"}, missing, is_trained=True, reader=model.reader)
     declared = model.families if isinstance(model.families, dict) else {}
     kinds = {name: "label" if kind == "empty" else kind for name, kind in model.column_kinds_.items()}
     return ModelColumns(
@@ -253,10 +257,22 @@ def read_labelled_chunks(
     # the model decides what is a class: labels that look like numbers are accepted
     labels = LabelReader(target, replace(task.columns, labels_as_text=True))
     numbers = TargetReader(target, task.columns)
-    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *names])))):
+    absent = [name for name in task.where if name not in rows.names]
+    if absent:
+        raise make_absent_column_error(rows.files[0].path, absent, rows.names, ", which --where names")
+    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *names, *task.where])))):
+        chunk = _select_rows(chunk, task.where)
         found, kept = numbers.read(chunk) if is_number else labels.read(chunk)
         if len(found):
             yield found if is_number else labels.names[found], kept
+
+
+def _select_rows(chunk: RowChunk, where: Mapping[str, str]) -> RowChunk:
+    """The rows whose cells in some columns are these texts."""
+    for name, text in where.items():
+        cells = chunk.batch.column(name).cast(pa.string())
+        chunk = chunk.keep_rows(np.array([cell == text for cell in cells.to_pylist()], dtype=bool))
+    return chunk
 
 
 def read_labelled_rows(
@@ -333,7 +349,7 @@ def refresh_corrections(model: FileModel, task: FileTask) -> None:
     """Derive the corrections anew, from the rows of the task if it has any; note those that are lost without rows."""
     if is_regression(model):
         return
-    task = task.fill_target(model)
+    task = task.adapt_to(model)
     if task.paths:
         rows, columns, sample = task.open(), get_model_columns(model), DrawnRows()
         columns = replace(columns, coerce=task.columns.coerce)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Unpack
@@ -153,7 +154,34 @@ class PredictionOptions:
     n_best: int = 1
 
 
-class Predictions:
+class PredictedRows(ABC):
+    """Rows of files with added columns, read and predicted a batch at a time; one can iterate over them once."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.predict_chunks(numbers=True)
+
+    @abstractmethod
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        """Yield Arrow batches; with ``numbers``, columns that the model reads as numbers are numbers."""
+
+    @abstractmethod
+    def describe(self) -> list[str]:
+        """The predictions in a line, or two."""
+
+    def to_table(self) -> pa.Table:
+        """All rows as one Arrow table."""
+        return pa.Table.from_batches(list(self))
+
+    def write(self, path: str | None, file_format: str | None = None, *, safe: bool = True) -> None:
+        """Write all rows to a file, in the format of its suffix, or to standard output where ``path`` is None.
+
+        With ``safe`` a cell of a CSV that a spreadsheet would take for a formula gets an apostrophe in front.
+        """
+        file_format = find_output_format(path, file_format)
+        write_batches(self.predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
+
+
+class Predictions(PredictedRows):
     """Rows of files with added columns: label, probability, certainty, and others on request.
 
     The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
@@ -171,11 +199,7 @@ class Predictions:
     """
 
     def __init__(
-        self,
-        model: TableOrTextClassifier,
-        rows: FileRows,
-        options: PredictionOptions,
-        callbacks: Callbacks,
+        self, model: TableOrTextClassifier, rows: FileRows, options: PredictionOptions, callbacks: Callbacks
     ) -> None:
         self._model, self._rows, self._options, self._callbacks = model, rows, options, callbacks
         self._columns = model_files.get_model_columns(model)
@@ -183,10 +207,8 @@ class Predictions:
         self.n_unknown_labels = 0
         self.summary = PredictionSummary(self._classes, model.class_count_ / model.class_count_.sum())
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self._predict_chunks(numbers=True)
-
-    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        # two threads work ahead: one reads the file, the other converts its cells
         chunks = read_ahead(self._rows.read_chunks(self._rows.names))
         for chunk, rows in read_ahead((chunk, self._columns.read(chunk)) for chunk in chunks):
             yield self._predict_chunk(chunk, rows, numbers)
@@ -199,18 +221,6 @@ class Predictions:
     def describe(self) -> list[str]:
         """The summary in one line, and one more if the classes are not as in training."""
         return self.summary.describe()
-
-    def to_table(self) -> pa.Table:
-        """All rows as one Arrow table."""
-        return pa.Table.from_batches(list(self))
-
-    def write(self, path: str | None, file_format: str | None = None, *, safe: bool = True) -> None:
-        """Write all rows to a file, in the format of its suffix, or to standard output where ``path`` is None.
-
-        With ``safe`` a cell of a CSV that a spreadsheet would take for a formula gets an apostrophe in front.
-        """
-        file_format = find_output_format(path, file_format)
-        write_batches(self._predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
 
     def _predict_chunk(self, chunk: RowChunk, rows: Table | PackedDocuments, numbers: bool) -> pa.RecordBatch:
         self.n_unknown_labels += count_unknown_labels(self._model, rows)
@@ -234,6 +244,7 @@ class Predictions:
         probabilities = np.exp(log_proba)
         answers, cost = self._options.rule.choose(probabilities)
         self.summary.add(probabilities, answers, cost)
+        # (rows,): the class that probability and certainty belong to
         shown = np.where(answers == NO_ANSWER, log_proba.argmax(axis=1), answers)
         added = {
             LABEL: self._name_classes(answers),
@@ -252,7 +263,7 @@ class Predictions:
     def _rank_other_classes(self, probabilities: Array, shown: Array) -> dict[str, pa.Array]:
         """The most probable classes besides the one that is shown."""
         others = probabilities.copy()
-        others[np.arange(len(shown)), shown] = -1.0
+        others[np.arange(len(shown)), shown] = -1.0  # behind all others
         ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(self._options.n_best, len(self._classes)) - 1]
         added = {}
         for place, classes in enumerate(ranked.T, start=2):
@@ -424,7 +435,7 @@ def compute_certainty(log_proba: Array, best: Array) -> Array:
 PREDICTION, LOW, HIGH = "prediction", "low", "high"
 
 
-class NumberPredictions:
+class NumberPredictions(PredictedRows):
     """Rows of files with three added columns: prediction, low and high.
 
     The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
@@ -440,24 +451,12 @@ class NumberPredictions:
         self._model, self._rows, self._columns = model, rows, model_files.get_model_columns(model)
         self.n_rows, self._total = 0, 0.0
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self._predict_chunks(numbers=True)
-
-    def to_table(self) -> pa.Table:
-        """All rows as one Arrow table."""
-        return pa.Table.from_batches(list(self))
-
-    def write(self, path: str | None, file_format: str | None = None, *, safe: bool = True) -> None:
-        """Write all rows to a file, in the format of its suffix, or to standard output where ``path`` is None."""
-        file_format = find_output_format(path, file_format)
-        write_batches(self._predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
-
     def describe(self) -> list[str]:
         """The predictions in one line."""
         mean = f": mean prediction {self._total / self.n_rows:.6g}" if self.n_rows else ""
         return [f"{model_files.format_count(self.n_rows, 'row')}{mean}"]
 
-    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
         for chunk in read_ahead(self._rows.read_chunks(self._rows.names)):
             table, batch = self._columns.read_arrow_table(chunk), chunk.batch
             student = self._model.predictive(table)

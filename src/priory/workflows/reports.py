@@ -71,8 +71,9 @@ def report(
     from priory.export import html_report
 
     task = model_files.make_task(paths, given)
-    trained, rows, callbacks = model_files.load_classifier(model, task.key), task.open(), task.callbacks
-    task = task.fill_target(trained)
+    trained, callbacks = model_files.load_classifier(model, task.key), task.callbacks
+    task = task.adapt_to(trained)
+    rows = task.open()
     table, labels = model_files.read_all_labelled_rows(trained, rows, task)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
     subject = html_report.ReportSubject(

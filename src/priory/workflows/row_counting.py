@@ -50,8 +50,6 @@ class TrainingOptions:
         Look for leakage in the sample.
     refine : bool, optional
         Correct naive Bayes with a logistic regression. By default where that helps.
-    average : bool
-        Average over all sets of columns or words, so that each counts as much as it matters.
     alpha : float, optional
         Virtual examples of each value or word. By default 1 for texts, and for tables the choice of each family.
     text_model : "binary", "multinomial", "bernoulli", "poisson" or "complement", optional
@@ -79,7 +77,6 @@ class TrainingOptions:
     plain: bool = False
     audit: bool = True
     refine: bool | None = None
-    average: bool = False
     alpha: float | None = None
     text_model: str | None = None
     ngrams: int = 1
@@ -221,7 +218,7 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
         return model
     first, batches = peek_first(batches)
     options = plan.options
-    tokenizer = Tokenizer(ngram_range=(1, options.ngrams))
+    tokenizer = Tokenizer(ngram_range=(1, options.ngrams), reader=plan.columns.reader)
     memory = 0 if options.plain else choose_text_memory(options.memory, _choose_refinement(options))
     make_worker = partial(TextWorker, tokenizer, _counts_words_once(options), options.max_tokens, memory)
     importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
@@ -253,9 +250,9 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
     if columns.is_one_text:
         return priory.TextClassifier(
             options.text_model or "binary",
-            average=options.average,
             alpha=1.0 if options.alpha is None else options.alpha,
             ngram_range=(1, options.ngrams),
+            reader=columns.reader,
             max_tokens=options.max_tokens,
             calibrate=False if options.plain else "loo",
             refine=_choose_refinement(options),
@@ -268,7 +265,6 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
             )
     return priory.NaiveBayes(
         column_types.declare_column_families(columns, plan.column_options),
-        average=options.average,
         alpha=options.alpha,
         calibrate=False if options.plain else "loo",
         memory=options.memory,

@@ -19,7 +19,7 @@ from priory.sources import FileReader, FileRows, RowChunk, column_types
 from priory.sources.byte_streams import format_path, peek_first, read_ahead
 from priory.sources.column_inference import InferredColumns, infer_columns, looks_like_data
 from priory.sources.column_types import InputRows, ModelColumns, TargetReader
-from priory.sources.mail import MAIL_FLAG_MESSAGES
+from priory.text.mail import MAIL_FLAG_MESSAGES
 from priory.workflows import model_files
 from priory.workflows.explanations import list_strongest_evidence
 from priory.workflows.model_files import Callbacks, FileOptions, FileTask
@@ -335,6 +335,9 @@ def train(
     """
     task, options = model_files.make_task(paths, given), options or TrainingOptions()
     rows, column_options, callbacks = task.open(), task.columns, task.callbacks
+    if rows.is_documents:  # however short they are
+        types = {rows.names[-1]: "text", **column_options.types}
+        column_options = replace(column_options, types=types)
     target, names = column_options.find_target(rows), column_options.find_features(rows)
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
     if looks_like_data(first, (target, *names)):
@@ -349,9 +352,10 @@ def train(
         _note_columns(inferred, callbacks)
         task = replace(task, columns=replace(column_options, target=target))
         return train_regression(rows, chunks, inferred, task, options, judge=judge, count=count)
-    columns = inferred.columns
+    columns = replace(inferred.columns, reader=rows.reader)
     binary = column_types.find_binary_columns(first, columns) if options.textbook else ()
-    counted = count(TrainingPlan(target, columns, column_options, options, binary=frozenset(binary)), rows, chunks)
+    plan = TrainingPlan(target, columns, column_options, options, binary=frozenset(binary))
+    counted = count(plan, rows, chunks)
     model = counted.model
     if model is None or model_files.is_regression(model):
         raise DataError("there are no rows to learn from; give labelled rows")

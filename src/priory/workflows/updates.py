@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import priory
-from priory.errors import FileBusyError, KindError, NotLearnedError
+from priory.errors import DataError, FileBusyError, KindError, NotLearnedError
 from priory.sources.byte_streams import read_ahead
 from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import InputRows, make_model_rows
-from priory.storage import Updated, updating
+from priory.storage import Updated, drop_note, updating
 from priory.workflows import model_files
 from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
+    from priory.storage.receipts import Issued
+    from priory.workflows.erasure import ReceiptFiles
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
 MAX_SILENT_WAIT_SECONDS = 1.0  # a longer wait for another process is noted
@@ -33,10 +35,13 @@ class UpdateResult:
         The model as it is in the file now.
     n_rows : int
         The number of rows that were learned or forgotten.
+    issued : Issued, optional
+        The receipt of what was forgotten, and its opening.
     """
 
     model: FileModel
     n_rows: int
+    issued: Issued | None = None
 
     @property
     def n_rows_known(self) -> float:
@@ -79,9 +84,8 @@ def learn(
             count = _learn_new_model(file, model, task)
         else:
             trained, count = model_files.check_model_type(file.model, model), 0
-            for part, labels in read_ahead(
-                model_files.read_labelled_rows(trained, task.open(), task.fill_target(trained))
-            ):
+            adapted = task.adapt_to(trained)
+            for part, labels in read_ahead(model_files.read_labelled_rows(trained, adapted.open(), adapted)):
                 trained.partial_fit(_prepare_rows(trained, part), labels)
                 count += len(labels)
         model_files.refresh_corrections(file.model, replace(task, paths=refresh_from))
@@ -108,6 +112,7 @@ def forget(
     *,
     refresh_from: Paths = (),
     wait: float | None = None,
+    receipt: ReceiptFiles | None = None,
     **given: Unpack[FileOptions],
 ) -> UpdateResult:
     """Make a model file as if it had never learned the rows of files: all of them, or none if one was never learned.
@@ -120,23 +125,36 @@ def forget(
         Rows that the model still knows, to fit its corrections to again.
     wait : float, optional
         How many seconds to wait while others change the file, before `priory.errors.FileBusyError` is raised.
+    receipt : ReceiptFiles, optional
+        Where a receipt is written, and what it is signed with.
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task, count = model_files.make_task(paths, given), 0
+    task, count, issued = model_files.make_task(paths, given), 0, None
     with _lock_model_file(model, wait, task) as file:
         trained = _check_exists(file, model)
-        rows, labelled, places = task.open(), task.fill_target(trained), list[RowPlaces]()
+        labelled, places = task.adapt_to(trained), list[RowPlaces]()
+        rows = labelled.open()
         parts = list(model_files.read_labelled_rows(trained, rows, labelled, places))
+        if not parts and (task.where or receipt is not None):
+            wanted = " and ".join(f"{name} = {text!r}" for name, text in task.where.items()) or "a label"
+            raise DataError(f"{task.names[0]}: no row has {wanted}; nothing was forgotten")
         if parts:
             part, labels = model_files.join_labelled_rows(parts)  # all at once, so that sums are rounded once
             try:
-                trained.forget(_prepare_rows(trained, part), labels)
+                ready = _prepare_rows(trained, part)
+                if receipt is None:
+                    trained.forget(ready, labels)
+                else:
+                    book = receipt.open_book(model, trained)
+                    issued = book.forget(trained, ready, labels, reason=receipt.reason)
             except NotLearnedError as error:
                 raise model_files.locate_unlearned_row(error, places, labelled.columns.find_target(rows)) from None
             count = len(labels)
         model_files.refresh_corrections(trained, replace(task, paths=refresh_from))
-    return UpdateResult(trained, count)
+        if receipt is not None and issued is not None:
+            receipt.write(issued)
+    return UpdateResult(trained, count, issued)
 
 
 def refresh(
@@ -178,6 +196,7 @@ def merge(
     with task.callbacks.activity("merging the models"):
         first, *others = (model_files.load_classifier(model, task.key) for model in models)
         merged = first.merge(*others)
+        drop_note(merged, "receipts")  # they are the first model's
     model_files.refresh_corrections(merged, task)
     return merged
 
@@ -218,7 +237,7 @@ def _learn_new_model(file: Updated, path: PathLike, task: FileTask) -> int:
 
     reason = "no such model"
     if file.model is not None:
-        reason, task = "it knows no rows any more", task.fill_target(file.model)
+        reason, task = "it knows no rows any more", task.adapt_to(file.model)
     result = train(task, judge=False)
     file.model = result.model
     families = ", ".join(f"{name} ({family})" for name, family in result.families.items())
