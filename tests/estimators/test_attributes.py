@@ -28,6 +28,7 @@ def text_models():
     yield priory.TextClassifier(refine=True)
     yield from (priory.TextClassifier(buckets=64), priory.TextClassifier(buckets=64, calibrate=False))
     yield from (priory.TextClassifier(vocabulary=["cash"], unknown=True), priory.TextClassifier(min_df=2))
+    yield from (priory.TextClassifier(unlabelled=True), priory.MultiLabelClassifier())
 
 
 def number_models():

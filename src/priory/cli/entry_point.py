@@ -31,6 +31,7 @@ HOMES = {
     "train": "train:train_command",
     "predict": "predict:predict_command",
     "explain": "predict:explain_command",
+    "ask": "predict:ask_command",
     "evaluate": "evaluate:evaluate_command",
     "audit": "evaluate:audit_command",
     "drift": "evaluate:drift_command",

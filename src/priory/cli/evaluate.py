@@ -57,6 +57,7 @@ table_options = options.OptionSection(
 @options.model_argument
 @options.files_argument
 @options.json_option
+@options.add_option("--multilabel", "MODEL was trained with --multilabel: score all labels of each row.")
 @learned_option
 @judging_options
 @comparison_options
@@ -67,6 +68,7 @@ table_options = options.OptionSection(
 def evaluate_command(
     model: str,
     paths: tuple[str, ...],
+    multilabel: bool,
     learned: bool,
     by: tuple[str, ...],
     compare: tuple[str, ...],
@@ -93,6 +95,13 @@ def evaluate_command(
     from priory.workflows.evaluation import tabulate_decisions
 
     judging = workflows.JudgingOptions(**judging_options.pop(given))
+    if multilabel:
+        from priory.workflows.label_files import score_labels
+
+        with options.open_task(paths, given) as task:
+            found = score_labels(model, task)
+        print_json(found.to_dict()) if json_ else print_lines(str(found), indent="")
+        return
     learned = learned or not judging.is_default or curve or against is not None
     with options.open_task(paths, given) as task:
         evaluation = workflows.evaluate(

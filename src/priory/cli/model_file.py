@@ -16,9 +16,16 @@ from priory.cli.terminal import print_json, print_lines, print_update
 @options.sectioned_command(
     "learn", short_help="Learn more rows into a model.", epilog="Example: priory learn mail.priory today.csv"
 )
+@options.add_option("--unlabelled", "The rows are texts without label; MODEL uses them where that helps.")
 @options.update_options
 def learn_command(
-    model: str, paths: tuple[str, ...], refresh_from: tuple[str, ...], wait: float | None, json_: bool, **given: Any
+    model: str,
+    paths: tuple[str, ...],
+    refresh_from: tuple[str, ...],
+    wait: float | None,
+    unlabelled: bool,
+    json_: bool,
+    **given: Any,
 ) -> None:
     """Learn the rows of FILEs in addition to what MODEL has learned: all of them, or none if there is an error.
 
@@ -26,7 +33,9 @@ def learn_command(
     into one MODEL at the same time: each waits for its turn, and nothing is lost.
     """
     with options.open_task(paths, given) as task:
-        result = workflows.learn(model, task, refresh_from=refresh_from, wait=wait)
+        result = workflows.learn(model, task, refresh_from=refresh_from, wait=wait, unlabelled=unlabelled)
+        if unlabelled:
+            task.callbacks.notify(result.model.unlabelled_)
     print_update("learned", model, result, json_)
 
 

@@ -1,4 +1,4 @@
-"""``priory predict`` and ``explain``: answers for the rows of files, and the evidence behind them."""
+"""``priory predict``, ``explain`` and ``ask``: answers for rows, the evidence behind them, and rows to label."""
 
 from __future__ import annotations
 
@@ -63,6 +63,35 @@ def predict_command(
         rows.write(out_path, "jsonl" if json_ else None, safe=not raw)
         for line in rows.describe():
             task.callbacks.notify(line)
+
+
+@options.sectioned_command(
+    "ask", short_help="Choose rows to label next.", epilog="Example: priory ask mail.priory new.csv -n 20 -o label.csv"
+)
+@options.model_argument
+@options.files_argument
+@options.add_option("-n,--number N", "How many rows to choose.", click.IntRange(1), default=20, field="n")
+@options.add_option(
+    "-o,--out FILE",
+    "The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
+    options.FILE_PATH_TYPE,
+)
+@options.force_option
+@options.json_option
+@options.reading_options
+def ask_command(
+    model: str, paths: tuple[str, ...], n: int, out: str | None, force: bool, json_: bool, **given: Any
+) -> None:
+    """Choose the rows of FILEs whose labels would teach MODEL most: uncertain, like many others, unlike each other.
+
+    The output has these rows, the most useful first, with their number and the information of the label in nats. A line
+    on standard error tells what accuracy to expect once they are labelled, and when more labels gain little.
+    """
+    out_path = options.check_output_path(out, (model, *paths), force)
+    with options.open_task(paths, given) as task:
+        found = workflows.ask(model, task, n=n)
+        found.write(out_path, "jsonl" if json_ else None)
+        task.callbacks.notify(str(found.questions))
 
 
 @options.sectioned_command(

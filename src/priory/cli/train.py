@@ -29,6 +29,7 @@ MAX_UNREADABLE_SHOWN = 5
     "-o,--out MODEL", "The model file. By default named after the data, with .priory.", options.FILE_PATH_TYPE
 )
 @options.add_option("--report HTML", "Also write an HTML report.", options.FILE_PATH_TYPE)
+@options.add_option("--multilabel SEPARATOR", "The target holds any number of labels, with this sign between them.")
 @options.training_options
 @options.force_option
 @options.json_option
@@ -39,7 +40,13 @@ MAX_UNREADABLE_SHOWN = 5
 @engine_options
 @options.receipt_options
 def train_command(
-    paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
+    paths: tuple[str, ...],
+    out: str | None,
+    report: str | None,
+    multilabel: str | None,
+    force: bool,
+    json_: bool,
+    **given: Any,
 ) -> None:
     """Train a model on FILEs and write it to a model file.
 
@@ -68,6 +75,10 @@ def train_command(
     if model_path is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
     report_path = options.check_output_path(report, paths, force)
+    if multilabel is not None:
+        with options.open_task(located, given) as task:
+            _train_labels(task, multilabel, model_path, json_)
+        return
     with options.open_task(located, given) as task, engine as count:
         result = workflows.train(task, options=training, count=count)
         with task.callbacks.activity("writing the model"):
@@ -87,6 +98,20 @@ def train_command(
     else:
         _print_regression(result, model_path)
     _check_all_readable(result.unreadable_files)
+
+
+def _train_labels(task: workflows.FileTask, separator: str, model_path: str, json_: bool) -> None:
+    from priory.workflows.label_files import train_labels
+
+    model = train_labels(task, separator)
+    scores = model.evaluate()
+    priory.save(model.estimator_, model_path)
+    if json_:
+        terminal.print_json({"scores": scores.to_dict(), "model": model_path})
+    else:
+        click.echo(terminal.format_heading("scores: each row judged by a model that has not seen it"))
+        terminal.print_lines(str(scores))
+        click.echo(f"wrote {model_path}; next: priory predict {model_path} FILE")
 
 
 def _make_model_path(path: str) -> str:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from priory.evaluation.membership import MembershipAudit
     from priory.evaluation.scores import Scores
+    from priory.learning.questions import Questions
 
 
 MAX_SUMMARY_ROWS = 20
@@ -71,6 +72,7 @@ LEARNED_ATTRIBUTES = {  # as model files and pickles name them: the field of `Le
     "stale_": ("stale", ()),
     "clock_": ("clock", 1.0),
     "released_": ("released", ()),
+    "unlabelled_statistics_": ("unlabelled", None),
 }
 
 
@@ -89,6 +91,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
 
     target_: str  # the column of the labels, where the model was trained from files
     missing_: tuple[str, ...]  # the cells that counted as missing in these files
+    separator_: str  # between the labels of a row, where a row may have several
 
     # -- the state -----------------------------------------------------------------------------------------------
 
@@ -481,6 +484,15 @@ class CorrectedClassifier(LearnedClassifier):
 
         return find_p_values(self._learned(), X)
 
+    def ask(self, X: object, n: int = 20) -> Questions:
+        """Choose n of the rows to label next: uncertain, like many others, and unlike each other.
+
+        The result also tells what accuracy to expect once they are labelled, and when to stop.
+        """
+        from priory.learning.questions import choose_questions
+
+        return choose_questions(self._learned(), X, n)
+
     # -- judging -------------------------------------------------------------------------------------------------
 
     def evaluate(
@@ -554,6 +566,7 @@ def find_classifier_fault(model: LearnedClassifier) -> str | None:
     """Describe what is wrong with a loaded model, whose parameters and attributes are valid; None if nothing is."""
     learned = model._learned()
     learned.model().log_prior()  # raises if the declared probabilities do not match the classes
-    if fault := learned.rows.find_fault(learned.statistics):
-        return fault
+    for statistics in (learned.statistics, learned.unlabelled):
+        if statistics is not None and (fault := learned.rows.find_fault(statistics)):
+            return fault
     return None if learned.has_fitting_corrections() else "the corrections belong to another model"

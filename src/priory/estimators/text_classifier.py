@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from priory.calibration.answer_lines import TextAnswers, finish_text_lines, split_text_answers
 from priory.calibration.corrections import CalibratedModel
@@ -15,12 +16,13 @@ from priory.core.display_table import DisplayTable
 from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import register_estimator
 from priory.core.typing import Array, Label
-from priory.errors import DataError, StaleModelError
+from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.text_rows import TextRows
+from priory.learning.unlabelled_texts import count_unlabelled, find_choice, forget_unlabelled, learn_unlabelled
 from priory.model import ledger
 from priory.model.document_model import DocumentModel
-from priory.model.model_statistics import ClassPrior, ClassWeight
+from priory.model.model_statistics import ClassPrior, ClassWeight, ModelStatistics
 from priory.text.documents import Document, Reader
 from priory.text.sparse_counts import SparseCounts
 from priory.text.token_counts import BagCounts, TokenCounts
@@ -102,6 +104,10 @@ class TextClassifier(CorrectedClassifier):
         is false. With 0 it keeps none.
     refresh_after : float
         Derive the corrections anew when ``partial_fit`` has changed this share of the kept texts.
+    unlabelled : bool
+        Whether texts may have no label: ``None`` in ``y``. They, and the token shares of all texts, are used if that
+        makes labelled texts that are left out clearly more probable; ``unlabelled_`` tells. For few labels: up to
+        2,000 labelled texts. The model keeps a sample of them too, and answers single texts more slowly.
 
     Attributes
     ----------
@@ -138,6 +144,8 @@ class TextClassifier(CorrectedClassifier):
         The number of kept texts that came or went since the corrections were derived.
     stale_ : tuple of str
         Corrections that were lost because no texts are kept to derive them from.
+    unlabelled_ : str
+        What was decided about texts without label, and why.
     clock_ : float
         The product of all decays so far.
     n_features_in_ : int
@@ -159,6 +167,8 @@ class TextClassifier(CorrectedClassifier):
     """
 
     _rows_class = TextRows
+
+    unlabelled_statistics_: ModelStatistics  # in model files: of the texts without label
 
     def __init__(
         self,
@@ -188,6 +198,7 @@ class TextClassifier(CorrectedClassifier):
         pairs: bool | Literal["auto"] = False,
         memory: int | None = None,
         refresh_after: float = 0.1,
+        unlabelled: bool = False,
     ) -> None:
         self.model = model
         self.alpha = alpha
@@ -214,6 +225,7 @@ class TextClassifier(CorrectedClassifier):
         self.pairs = pairs
         self.memory = memory
         self.refresh_after = refresh_after
+        self.unlabelled = unlabelled
 
     @classmethod
     def textbook(cls, model: str = "bernoulli", alpha: float = 1.0) -> Self:
@@ -226,6 +238,72 @@ class TextClassifier(CorrectedClassifier):
         ['good']
         """
         return cls(model, alpha=alpha, min_token_length=1, calibrate=False)
+
+    # -- texts without label -------------------------------------------------------------------------------------
+
+    def fit(self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model to all texts, discarding earlier ones; with ``unlabelled`` a label may be None."""
+        if not self.unlabelled:
+            return super().fit(X, y, sample_weight)
+        part, labelled = self._split_unlabelled(X, y, sample_weight)
+        super().fit(*labelled)
+        return self._change_unlabelled(learn_unlabelled, part)
+
+    def partial_fit(
+        self, X: object, y: ArrayLike | None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from more texts; with ``unlabelled`` a label may be None, or ``y`` for all of them."""
+        if not self.unlabelled:
+            return super().partial_fit(X, y, classes, sample_weight)
+        part, (texts, labels, weight) = self._split_unlabelled(X, y, sample_weight)
+        if len(texts):
+            super().partial_fit(texts, labels, classes, weight)
+        return self._change_unlabelled(learn_unlabelled, part)
+
+    def forget(
+        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None, learned_at: float | None = None
+    ) -> Self:
+        """Forget learned texts, as if the model had never seen them; the label of a text without one is None."""
+        if not self.unlabelled:
+            return super().forget(X, y, sample_weight, learned_at)
+        part, (texts, labels, weight) = self._split_unlabelled(X, y, sample_weight)
+        if part is not None:
+            forget_unlabelled(self._learned(), part)  # raises before anything is changed
+        if len(texts):
+            super().forget(texts, labels, weight, learned_at)
+        return self._change_unlabelled(forget_unlabelled, part)
+
+    def _split_unlabelled(
+        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[ModelStatistics | None, tuple[list[Document], list[Label], Any]]:
+        """The statistics of texts without label, and the other texts with their labels and weights."""
+        rows = self._declare()[1]
+        texts = list(rows.read(X, "answer")[1].documents)
+        labels = [None] * len(texts) if y is None else np.asarray(y, dtype=object).tolist()
+        if len(labels) != len(texts):
+            raise DataError(f"X has {len(texts)} texts and y {len(labels)} labels; give one for each, or None.")
+        others = [row for row, label in enumerate(labels) if label is None]
+        known = [(row, label) for row, label in enumerate(labels) if label is not None]
+        if others and sample_weight is not None:
+            raise DataError("sample_weight is for labelled texts; learn texts without label by themselves.")
+        if others and rows.memory and not rows.is_calibrated:
+            raise DataError("texts without label need calibrate='loo': they are judged by labelled texts left out.")
+        part = count_unlabelled(rows, [texts[row] for row in others]) if others else None
+        return part, ([texts[row] for row, _ in known], [label for _, label in known], sample_weight)
+
+    def _change_unlabelled(self, step: Any, part: ModelStatistics | None) -> Self:
+        if part is not None:
+            self._change(lambda before: step(before, part))
+        return self
+
+    @property
+    @optional_attribute
+    def unlabelled_(self) -> str:
+        """What was decided about texts without label, and why."""
+        choice = find_choice(self._learned())
+        if choice is None:
+            raise NotAvailableError("the model takes no texts without label; declare unlabelled=True.")
+        return choice.note
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
@@ -367,18 +445,20 @@ class TextClassifier(CorrectedClassifier):
         ledger.check_unit(unit)
         self._token_counts()
         rows, texts = learned.rows.read([X] if isinstance(X, (str, bytes)) else X, "answer")
-        model = learned.calibrated()
-        found = split_text_answers(model, rows.read_cells(texts))
-        return ledger.Ledgers(
-            [
-                replace(
-                    explain_document(model, learned.model(), document, found, row),
-                    unit=unit,
-                    corrections=learned.correction_names,
-                )
-                for row, document in enumerate(texts.documents)
-            ]
-        )
+        model, cells = learned.calibrated(), rows.read_cells(texts)
+        found = split_text_answers(model, cells)
+        naive, names = learned.model(), learned.correction_names
+        ledgers = [
+            replace(explain_document(model, naive, document, found, row), unit=unit, corrections=names)
+            for row, document in enumerate(texts.documents)
+        ]
+        choice = find_choice(learned)
+        if choice is not None and choice.table is not None:
+            # what texts without label did to the log odds, (rows, classes), as one line
+            others = rows.answer(learned, cells) - model.log_probabilities(cells)
+            lines = [ledger.LedgerLine("(other texts)", "", tuple(row)) for row in others.tolist()]
+            ledgers = [replace(one, lines=(*one.lines, line)) for one, line in zip(ledgers, lines, strict=True)]
+        return ledger.Ledgers(ledgers)
 
     def evidence(self, label: Label, max_tokens: int = 20) -> list[ledger.TokenEvidence]:
         """List the tokens with the most evidence for a class: common there, and rare in other classes."""

@@ -58,6 +58,7 @@ class Learned:
     clock: float = 1.0  # the product of all decays
     released: tuple[float, ...] = ()  # epsilons, if noise was added to the counts (`priory.learning.release`)
     standby: Standby = field(default_factory=Standby)  # answers while corrections are derived; not part of a file
+    unlabelled: ModelStatistics | None = None  # of texts without label, as one class
 
     @property
     def classes(self) -> Array:
@@ -168,7 +169,9 @@ class Learned:
         rows, own, more = self.join(other)
         total = settle(replace(self, rows=rows, released=self.released + other.released), own + more)
         assert total is not None
-        return replace(total.drop_corrections(), standby=Standby())
+        both = [part for part in (self.unlabelled, other.unlabelled) if part is not None]
+        others = sum(both[1:], both[0]) if both else None
+        return replace(total.drop_corrections(), standby=Standby(), unlabelled=others)
 
     def prune(self) -> Learned:
         """A copy pruned to the declared limits, such as ``max_tokens``."""
@@ -434,7 +437,8 @@ def decay(before: Learned, factor: float) -> Learned:
         raise DataError(f"factor is {factor!r}; it must be greater than 0 and at most 1.")
     if factor == 1:
         return before
-    return replace(before, statistics=factor * before.statistics, clock=before.clock * factor)
+    others = None if before.unlabelled is None else factor * before.unlabelled
+    return replace(before, statistics=factor * before.statistics, clock=before.clock * factor, unlabelled=others)
 
 
 def derive_anew(
@@ -508,7 +512,7 @@ def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) 
         return np.asarray(model.log_joint(cells))
     prior = model.log_prior()
     if learned.rows.is_calibrated:
-        return normaliser(learned.calibrated().log_probabilities(cells), prior)
+        return normaliser(learned.rows.answer(learned, cells), prior)
     # (rows, classes), normalised by row shards on all cores
     joint = model.log_joint(cells)
     return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)

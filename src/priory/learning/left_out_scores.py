@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from priory.calibration.corrections import CalibratedModel
 from priory.core.logspace import log_normalise
 from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
@@ -104,9 +103,8 @@ def judge_parts(learned: Learned, sample: RowSample) -> Scores:
 
 def answer_without(learned: Learned, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
     """(rows, classes): log p(c | x) by the model without ``part``, its corrections derived from the rest."""
-    rest = replace(learned, statistics=learned.statistics - part)
-    answering = CalibratedModel(rest.model(), rest.derive_corrections(), rest.rows.is_calibrated)
-    return answering.log_probabilities(cells)
+    rest = Learned(learned.rows, learned.statistics - part, unlabelled=learned.unlabelled)
+    return rest.rows.answer(rest, cells)
 
 
 def answer_left_out(learned: Learned, cells: Sequence[Cells], group: Array) -> Array:

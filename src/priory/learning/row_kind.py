@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
+import numpy as np
+
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError, PrioryWarning
 from priory.model.cells import Cells
@@ -153,6 +155,10 @@ class RowKind(ABC, Generic[BatchT]):
     @abstractmethod
     def model(self, statistics: ModelStatistics) -> Any:
         """The model: log_prior() and log_joint(cells), and what calibration needs, if it is calibrated."""
+
+    def answer(self, learned: Any, cells: Sequence[Cells]) -> Array:
+        """(rows, classes): log p(c | x) after all corrections, of a `Learned` with these rows."""
+        return np.asarray(learned.calibrated().log_probabilities(cells))
 
     def open(self, statistics: ModelStatistics) -> OpenModel[Any] | None:
         """A mutable model for single rows; None if one row would cost as much as counting all rows."""

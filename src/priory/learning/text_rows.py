@@ -223,7 +223,16 @@ class TextRows(RowKind[TextBatch]):
         prior = resolve_class_prior(p.class_prior, p.class_weight, statistics.classes)
         return DocumentModel(self.text_model, statistics, prior)
 
+    def answer(self, learned: Any, cells: Sequence[Cells]) -> Array:
+        if not self.parameters.unlabelled:
+            return super().answer(learned, cells)
+        from priory.learning.unlabelled_texts import answer_texts
+
+        return answer_texts(learned, cells)
+
     def open(self, statistics: ModelStatistics) -> OpenTexts | None:
+        if self.parameters.unlabelled:  # answers depend on all texts together
+            return None
         model = self.model(statistics)
         return OpenTexts(model) if OpenTexts.can_open(model) else None
 

@@ -227,6 +227,7 @@ UNFITTED_ATTRIBUTES = {
     "target_",
     "missing_",
     "formats_",
+    "separator_",
 }  # of a model that was trained from files and has forgotten all rows
 MISFIT = "does not fit the columns and parameters of the model"
 ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike

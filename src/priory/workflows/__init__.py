@@ -6,6 +6,7 @@
     explain_values   show the evidence behind the prediction for texts, or for cells by column name
     evaluate    compare a model's predictions with the labels of files
     report      write an HTML report about a model on the rows of files
+    ask         choose rows of files to label next
     audit       look for leakage in files
     drift       compare the rows of files with newer rows
     learn       learn the rows of files into a model file
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from priory.workflows.evaluation import Evaluation, JudgingOptions, evaluate
     from priory.workflows.explanations import explain, explain_values, find_counterfactuals, rank_columns
     from priory.workflows.model_files import Callbacks, FileTask
-    from priory.workflows.prediction import NumberPredictions, Predictions, predict
+    from priory.workflows.prediction import NumberPredictions, Predictions, ask, predict
     from priory.workflows.reports import ReportResult, audit, drift, report
     from priory.workflows.row_counting import TrainingOptions
     from priory.workflows.training import RegressionResult, TrainingResult, train
@@ -59,6 +60,7 @@ __all__ = [
     "TrainingOptions",
     "TrainingResult",
     "UpdateResult",
+    "ask",
     "audit",
     "drift",
     "evaluate",
@@ -97,6 +99,7 @@ _HOME = {
     "TrainingOptions": "workflows.row_counting",
     "TrainingResult": "workflows.training",
     "UpdateResult": "workflows.updates",
+    "ask": "workflows.prediction",
     "audit": "workflows.reports",
     "drift": "workflows.reports",
     "evaluate": "workflows.evaluation",

@@ -24,9 +24,11 @@ from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_for
 from priory.tables.table import Table
 from priory.text.documents import PackedDocuments
 from priory.workflows import model_files
+from priory.workflows.label_files import LabelPredictions, view_labels
 from priory.workflows.model_files import Callbacks, FileOptions, FileTask
 
 if TYPE_CHECKING:
+    from priory.learning.questions import Questions
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
@@ -284,7 +286,7 @@ def predict(
     top: int = 1,
     probabilities: bool = False,
     **given: Unpack[FileOptions],
-) -> Predictions | NumberPredictions:
+) -> Predictions | NumberPredictions | LabelPredictions:
     """Label the rows of files.
 
     Parameters
@@ -309,7 +311,7 @@ def predict(
     -------
     Predictions
         The rows with their labels, predicted while they are iterated over or written; `NumberPredictions` where the
-        model predicts a number.
+        model predicts a number, and `LabelPredictions` where a row may have several labels.
     """
     task = model_files.make_task(paths, given)
     trained = model_files.load_model(model, task.key)
@@ -319,9 +321,53 @@ def predict(
                 "the model predicts a number; costs, thresholds and probabilities are for models of classes"
             )
         return NumberPredictions(trained, _open_rows(trained, task))
-    rule = _make_rule(trained, threshold, costs, task.callbacks)
     rows = _open_rows(trained, task)
+    if getattr(trained, "separator_", ""):
+        if threshold is not None or costs is not None or top > 1:
+            raise DataError("the model has several labels for each row; thresholds, costs and --top are for one class")
+        return LabelPredictions(view_labels(trained), rows, model_files.get_model_columns(trained), probabilities)
+    rule = _make_rule(trained, threshold, costs, task.callbacks)
     return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), task.callbacks)
+
+
+def ask(model: ModelOrPath, paths: Paths | FileTask, *, n: int = 20, **given: Unpack[FileOptions]) -> AskedRows:
+    """Choose rows of files to label next: see `priory.TextClassifier.ask`.
+
+    Parameters
+    ----------
+    model : a model file, or a model
+    paths : one path or several, or a FileTask
+        Rows without labels, which have to fit into memory.
+    n : int
+        How many rows to choose.
+    **given
+        How the files are read, as for `FileTask`.
+    """
+    task = model_files.make_task(paths, given)
+    trained = model_files.load_classifier(model, task.key)
+    columns, rows = model_files.get_model_columns(trained), _open_rows(trained, task)
+    chunks = list(rows.read_chunks(rows.names))
+    parts = [columns.read_input_rows(chunk) for chunk in chunks]
+    texts = [text for part in parts if isinstance(part, list) for text in part]
+    with task.callbacks.activity("choosing rows"):
+        found = trained.ask(texts or pa.concat_tables([part for part in parts if isinstance(part, pa.Table)]), n)
+    table = pa.Table.from_batches([chunk.batch for chunk in chunks]).take(pa.array(found.rows))
+    added = {"row": found.rows + 1, "information": found.information.round(4)}
+    for name, column in added.items():
+        table = table.append_column(find_free_name(name, tuple(table.column_names)), make_column(column))
+    return AskedRows(table.combine_chunks(), found)
+
+
+@dataclass(frozen=True)
+class AskedRows:
+    """Rows to label, with their number in the files and the information of their label in nats; and what it gains."""
+
+    table: pa.Table
+    questions: Questions
+
+    def write(self, path: str | None, file_format: str | None = None) -> None:
+        """Write the rows to a file, or to standard output where ``path`` is None."""
+        write_batches(iter(self.table.to_batches()), path, find_output_format(path, file_format))
 
 
 def _open_rows(model: FileModel, task: FileTask) -> FileRows:

@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from priory.errors import DataError, FileBusyError, NotLearnedError
+import priory
+from priory.errors import DataError, FileBusyError, KindError, NotLearnedError
 from priory.sources.byte_streams import read_ahead
 from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import InputRows, make_model_rows
@@ -54,6 +55,7 @@ def learn(
     *,
     refresh_from: Paths = (),
     wait: float | None = None,
+    unlabelled: bool = False,
     **given: Unpack[FileOptions],
 ) -> UpdateResult:
     """Learn the rows of files into a model file: all of them, or none if anything is wrong.
@@ -69,12 +71,16 @@ def learn(
         Rows that the model has learned, to fit its corrections to again.
     wait : float, optional
         How many seconds to wait while others change the file, before `priory.errors.FileBusyError` is raised.
+    unlabelled : bool
+        Whether the rows are texts without label, for a `TextClassifier` that exists.
     **given
         The target and how the files are read, as for `FileTask`.
     """
     task = model_files.make_task(paths, given)
     with _lock_model_file(model, wait, task) as file:
-        if file.model is None or not model_files.has_learned_rows(model_files.check_model_type(file.model, model)):
+        if unlabelled:
+            count = _learn_unlabelled(_check_exists(file, model), task)
+        elif file.model is None or not model_files.has_learned_rows(model_files.check_model_type(file.model, model)):
             count = _learn_new_model(file, model, task)
         else:
             trained, count = model_files.check_model_type(file.model, model), 0
@@ -84,6 +90,20 @@ def learn(
                 count += len(labels)
         model_files.refresh_corrections(file.model, replace(task, paths=refresh_from))
     return UpdateResult(file.model, count)
+
+
+def _learn_unlabelled(trained: FileModel, task: FileTask) -> int:
+    """Learn texts without label; return their number."""
+    if not isinstance(trained, priory.TextClassifier):
+        raise KindError("rows without label are for models of texts; label them, or leave them out")
+    columns, count = model_files.get_model_columns(trained), 0
+    rows = task.open_for(columns)
+    model_files.find_needed_columns(rows, columns)
+    trained.set_params(unlabelled=True)
+    for chunk in rows.read_chunks(rows.names):
+        trained.partial_fit(columns.read_input_rows(chunk), None)
+        count += chunk.batch.num_rows
+    return count
 
 
 def forget(
