@@ -29,7 +29,8 @@ from priory.model.ledger import (
     move_absence,
 )
 from priory.model.model_statistics import ClassPrior, ClassWeight
-from priory.text.documents import Document, Reader
+from priory.model.two_sided_evidence import weigh_both_sides
+from priory.text.normal_forms import Document, Reader
 from priory.text.sparse_counts import SparseCounts
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import Analyzer
@@ -393,10 +394,11 @@ class TextClassifier(CorrectedClassifier):
         split = learned.calibrated().split_evidence(rows.read_cells(texts))
         prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
         named, naive = learned.correction_names, learned.model()
+        weighed = weigh_both_sides(naive, texts.documents)
         return Ledgers(
             [
-                replace(explain_document(naive, document, split, row, prior), unit=unit, corrections=named)
-                for row, document in enumerate(texts.documents)
+                replace(explain_document(naive, document, split, row, prior), unit=unit, corrections=named, sides=sides)
+                for row, (document, sides) in enumerate(zip(texts.documents, weighed, strict=True))
             ]
         )
 

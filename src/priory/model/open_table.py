@@ -27,7 +27,7 @@ from priory.model.row_sample import hash_column_name
 from priory.model.schema import ColumnBlock, instantiate_family
 from priory.model.table_model import Model
 from priory.tables.table import MAX_EXACT_INTEGER
-from priory.text.documents import Document
+from priory.text.normal_forms import Document
 from priory.text.text_model import OpenCounts
 
 MAX_LABEL_HASHES = 100_000  # size of the cache of label hashes

@@ -32,7 +32,7 @@ from priory.storage import load, save
 from priory.storage.file_locks import lock_file
 
 if TYPE_CHECKING:
-    from priory.text.documents import Reader
+    from priory.text.normal_forms import Reader
     from priory.workflows.model_files import TableOrTextClassifier
 
 

@@ -21,7 +21,7 @@ from priory.sources.discovery import FileRows, format_names, make_absent_column_
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.tables.dates import Zones, find_source_column, split_part_name
 from priory.tables.table import Column, Table
-from priory.text.documents import Reader
+from priory.text.normal_forms import Reader
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily

@@ -19,7 +19,7 @@ from priory.sources.byte_streams import (
     read_unpacked_blocks,
 )
 from priory.sources.cell_parsing import MAX_CELL_BYTES, FileReader, RowChunk
-from priory.text.documents import Reader
+from priory.text.normal_forms import Reader
 
 TEXT_COLUMN, LABEL_COLUMN, PATH_COLUMN = "text", "label", "path"
 DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # a chunk has at most about this much

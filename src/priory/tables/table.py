@@ -14,7 +14,7 @@ from priory.core.similar_names import suggest_name
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.value_counts import CategoricalCells, encode_values
-from priory.text.documents import Document
+from priory.text.normal_forms import Document
 from priory.text.tokenizer import estimate_word_count
 
 MAX_EXACT_INTEGER = 1 << 53  # integers up to this are exact floats

@@ -30,7 +30,7 @@ from priory.text.document_models import (
     silence_tokens,
     take_token_rows,
 )
-from priory.text.documents import Document
+from priory.text.normal_forms import Document
 from priory.text.sparse_counts import SparseCounts, make_dense_counts
 from priory.text.token_bags import AnyDocuments, TokenBags
 from priory.text.token_counts import BagCounts, TokenCounts

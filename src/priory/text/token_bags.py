@@ -17,13 +17,8 @@ from priory.core.sparse_rows import sort_entries, sum_entries, take_entries
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError
 from priory.text import tokenizer as reading
-from priory.text.documents import (
-    Document,
-    DocumentBatch,
-    count_code_points,
-    drop_empty_documents,
-    find_nonempty_documents,
-)
+from priory.text.documents import DocumentBatch, count_code_points, drop_empty_documents, find_nonempty_documents
+from priory.text.normal_forms import Document
 from priory.text.sparse_counts import CountTable, count_entries_by_class
 from priory.text.tokenizer import Tokenizer, join_row_parts, map_document_shards, take_tokens
 

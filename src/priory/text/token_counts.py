@@ -13,7 +13,8 @@ from priory.core.statistics import Statistics, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.text import tokenizer as reading
-from priory.text.documents import Document, check_classes_and_weights, check_document_count, iter_document_batches
+from priory.text.documents import check_classes_and_weights, check_document_count, iter_document_batches
+from priory.text.normal_forms import Document
 from priory.text.sparse_counts import (
     CountTable,
     SparseCounts,

@@ -19,10 +19,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 from priory.text.documents import (
     CONTEXT_DEPENDENT_LETTERS,
-    READERS,
-    Document,
     DocumentBatch,
-    Reader,
     check_classes_and_weights,
     check_document_count,
     is_ascii_batch,
@@ -32,6 +29,7 @@ from priory.text.documents import (
     prepare_document,
     read_documents,
 )
+from priory.text.normal_forms import READERS, Document, Reader
 
 
 def load_stop_words(language_or_words: str | Iterable[str] | None) -> frozenset[str] | None:
