@@ -186,5 +186,5 @@ def test_the_probability_of_an_unusual_message_goes_to_a_half():
 
 @pytest.mark.parametrize("given", [{"max_unsure": "2"}, {"certainty": "x"}, {"rates": "spam=-1"}])
 def test_thresholds_that_are_no_shares_are_refused(given):
-    with pytest.raises(ValueError, match="not between 0 and 1|could not convert"):
+    with pytest.raises(ValueError, match=r"not between 0 and 1|could not convert"):
         Thresholds.read(**given)

@@ -302,7 +302,7 @@ def count_tokens(
     counter = reading.TokenCounter(groups, rule, binary, max_tokens)
     counter.add(documents, classes, weight)
     arena, ends, counts, missed = counter.result()
-    return TokenCounts(_count_documents(classes, weight, groups), arena, ends, counts, missed).sort_tokens()
+    return TokenCounts(_count_documents(classes, weight, groups), arena, ends, counts, missed)
 
 
 def _count_many_classes(
