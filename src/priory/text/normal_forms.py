@@ -21,10 +21,20 @@ def normalize_text(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
     >>> normalize_text("cafe\u0301")
     'café'
     """
+    if form == "NFC" and _is_latin_1(text):  # has no marks, and all its letters are composed
+        return text
     limited = limit_marks(text)
     if unicodedata.is_normalized(form, limited):
         return text if limited == text else limited
     return unicodedata.normalize(form, limited)
+
+
+def _is_latin_1(text: str) -> bool:
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def limit_marks(text: str) -> str:
