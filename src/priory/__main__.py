@@ -24,14 +24,16 @@ def filter_mail_quickly(arguments: list[str]) -> None:
         return
     model, options = given
     try:
-        certainty = float(options.get("certainty", 0))
+        thresholds = mail_filter.Thresholds.read(
+            options.get("certainty", 0), options.get("max-unsure", 0.05), options.get("max-false-positives", "")
+        )
         connection = mail_filter.ServiceConnection(path, options.get("token") or os.environ.get("PRIORY_TOKEN"))
     except (OSError, ValueError):
         return
     message = sys.stdin.buffer.read()
     code = mail_filter.EXIT_TRY_AGAIN
     try:
-        verdict = mail_filter.judge_by_service(connection, model, message, certainty)
+        verdict = mail_filter.judge_by_service(connection, model, message, thresholds)
         message = mail_filter.add_header(message, options.get("header", mail_filter.DEFAULT_HEADER), verdict.format())
         code = verdict.find_exit_code(options.get("exit-code"))
     except (OSError, ValueError, LookupError, TypeError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -51,11 +52,11 @@ class Counter:
         self.max_dropped = dict.fromkeys(self.counts, self.missed)
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """The tokens one after the other, where each ends, their counts, and by how much any count may be too small."""
+        """The sorted tokens one after the other, where each ends, their counts, and a bound on their errors."""
         if self.max_tokens:
             self.prune(self.max_tokens, self.max_tokens)
-        shown = [token.encode() for token, counts in self.counts.items() if counts.any()]
-        counts = [counts for counts in self.counts.values() if counts.any()]
+        found = sorted(((t.encode(), c) for t, c in self.counts.items() if c.any()), key=itemgetter(0))
+        shown, counts = [token for token, _ in found], [counts for _, counts in found]
         arena = np.frombuffer(b"".join(shown), dtype=np.uint8)
         ends = np.cumsum([len(token) for token in shown], dtype=np.int64)
         return arena, ends, np.array(counts).reshape(-1, self.groups), self.missed
@@ -121,9 +122,17 @@ class BagReader:
 
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The tokens one after the other, where each ends, and which of them each number is, -1 if none."""
-        words = [token.encode() for token in self.numbers]
-        ends = np.cumsum([len(word) for word in words], dtype=np.int64)
-        return np.frombuffer(b"".join(words), dtype=np.uint8), ends, np.arange(len(words))
+        words = sorted(token.encode() for token in self.numbers)
+        ends, place = np.cumsum([len(word) for word in words], dtype=np.int64), {w: i for i, w in enumerate(words)}
+        tokens = np.array([place[token.encode()] for token in self.numbers], dtype=np.int64)
+        return np.frombuffer(b"".join(words), dtype=np.uint8), ends, tokens
+
+
+def gather_tokens(arena: np.ndarray, ends: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tokens with these numbers, in the order given."""
+    words = [token.encode() for token in decode_tokens(arena, ends)]
+    chosen = [words[number] for number in numbers]
+    return np.frombuffer(b"".join(chosen), dtype=np.uint8), np.cumsum([len(word) for word in chosen], dtype=np.int64)
 
 
 class TokenHasher:

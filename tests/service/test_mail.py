@@ -13,7 +13,7 @@ import pytest
 import priory as pr
 from priory.cli import main
 from priory.service.client import Client
-from priory.service.mail_filter import Verdict, add_header
+from priory.service.mail_filter import Thresholds, Verdict, add_header, make_verdict
 from running_service import run_service
 
 SPAM = b"From a@b Mon\nSubject: win cash\nX-Priory: ham; probability=1\n\ncash prize\n\nX-Priory: in the body\n"
@@ -147,3 +147,44 @@ def test_the_quick_way_imports_little(mail):
     assert done.returncode == 0
     for heavy in (b"click", b"numpy", b"httpx", b"starlette", b"msgspec"):
         assert b" " + heavy + b"\n" not in done.stderr
+
+
+def explained(doubt="contrary", typicality=1.0, rival=0.0):
+    sides = {
+        "spam": {"for": 90.0, "against": 80.0, "share_against": typicality, "typicality": typicality},
+        "ham": {"for": 80.0, "against": 90.0, "share_against": rival, "typicality": rival},
+    }
+    return {"evidence": [], "doubt": doubt, "sides": sides}
+
+
+@pytest.mark.parametrize(
+    ("found", "thresholds", "label", "doubt"),
+    [
+        (explained(), Thresholds(), "spam", ""),
+        (explained(typicality=0.01), Thresholds(), None, "contrary"),
+        (explained("unlike", typicality=0.01), Thresholds(), None, "unlike"),
+        (explained(typicality=0.01), Thresholds(max_unsure=0.0), "spam", ""),
+        (explained("young"), Thresholds(), None, "young"),
+        (explained(rival=0.002), Thresholds.read(rates="spam=0.001"), None, "possible"),
+        (explained(rival=0.002), Thresholds.read(rates="ham=0.001"), "spam", ""),
+        (explained(rival=0.002), Thresholds.read(rates="0.01"), "spam", ""),
+        (explained(), Thresholds(certainty=0.995), None, "uncertain"),
+        ({"evidence": []}, Thresholds(), "spam", ""),
+    ],
+)
+def test_a_verdict_is_unsure_for_a_reason(found, thresholds, label, doubt):
+    verdict = make_verdict("spam", 0.99, found, thresholds)
+    assert (verdict.label, verdict.doubt) == (label, doubt)
+    assert (f"doubt={doubt}" in verdict.format()) == bool(doubt)
+
+
+def test_the_probability_of_an_unusual_message_goes_to_a_half():
+    usual, odd = (make_verdict("spam", 0.99, explained(typicality=t), Thresholds()) for t in (0.5, 0.001))
+    assert usual.probability == 0.99
+    assert 0.5 < odd.probability < 0.51
+
+
+@pytest.mark.parametrize("given", [{"max_unsure": "2"}, {"certainty": "x"}, {"rates": "spam=-1"}])
+def test_thresholds_that_are_no_shares_are_refused(given):
+    with pytest.raises(ValueError, match=r"not between 0 and 1|could not convert"):
+        Thresholds.read(**given)

@@ -115,7 +115,7 @@ def test_tokens_of_latin_texts_are_those_of_countvectorizer(how, texts):
 RULES = [rule for rule, _ in LIKE_SKLEARN.values()]
 RULES += [
     Tokenizer(extra_tokens="!?¿"),
-    Tokenizer(joiner=":", extra_tokens="!", ngram_range=(1, 2)),
+    Tokenizer(extra_tokens="!", ngram_range=(1, 2)),
     Tokenizer(extra_tokens="_a", min_token_length=1),
 ]
 
@@ -232,7 +232,16 @@ def test_another_script_ends_a_word_and_digits_do_not():
         "вг",
         "παράγω",
     ]
-    assert list_tokens("subject:привет url:a", joiner=":") == ["subject:привет", "url:a"]
+    assert list_tokens("[=]\nsubject:привет url:a", reader="mail") == ["subject:привет", "url:a"]
+
+
+@given(st.lists(ANY, min_size=1, max_size=4), st.booleans())
+def test_twins_join_words_alike(texts, pairs):
+    rule = Tokenizer(reader="mail", ngram_range=(1, 1 + pairs))
+    read = [f"[=]\n{text}" for text in texts]
+    slow, fast = both(lambda: count_tokens(read, classes(len(read)), 3, rule, binary=False))
+    assert slow.tokens() == fast.tokens()
+    assert np.array_equal(slow.counts, fast.counts)
 
 
 def test_composed_and_decomposed_letters_are_one():

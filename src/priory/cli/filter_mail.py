@@ -17,6 +17,7 @@ from priory.service.mail_filter import (
     DEFAULT_HEADER,
     EXIT_TRY_AGAIN,
     ServiceConnection,
+    Thresholds,
     Verdict,
     add_header,
     check_label,
@@ -45,19 +46,43 @@ token_option = click.option("--token", envvar="PRIORY_TOKEN", help="A token of t
 @click.option("--header", default=DEFAULT_HEADER, show_default=True, metavar="NAME", help="The header to add.")
 @click.option("--exit-code", "wanted", metavar="CLASS", help="Exit with 0 for this class, 1 for others, 2 if unsure.")
 @click.option("--certainty", default=0.0, type=click.FloatRange(0, 1), help="Below this probability it is unsure.")
+@click.option(
+    "--max-unsure",
+    default=0.05,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="The share of ordinary mail of a class that may be called unsure because it is unusual.",
+)
+@click.option(
+    "--max-false-positives",
+    "rates",
+    default="",
+    metavar="[CLASS=]RATE",
+    help="The share of mail of other classes that may be given a class, such as spam=0.001; else it is unsure.",
+)
 def filter_command(
-    model: str, socket_path: str | None, token: str | None, header: str, wanted: str | None, certainty: float
+    model: str,
+    socket_path: str | None,
+    token: str | None,
+    header: str,
+    wanted: str | None,
+    certainty: float,
+    max_unsure: float,
+    rates: str,
 ) -> None:
     """Read a message from standard input and write it to standard output with a header: class, probability, evidence.
 
     MODEL is a model file, or the name of a model in a running service (--socket, or PRIORY_SOCKET), which answers in
     milliseconds. Headers of the same name that the message came with are removed. If anything goes wrong the message is
     passed on as it came, and the exit code is 75.
+
+    The class is "unsure" if there is unusually strong evidence against it, if the message is unlike those learned, or
+    if fewer than 20 messages of a class were learned; the header says which.
     """
     message = sys.stdin.buffer.read()
     code = EXIT_TRY_AGAIN
     try:
-        verdict = _judge_message(model, socket_path, token, message, certainty)
+        verdict = _judge_message(model, socket_path, token, message, Thresholds.read(certainty, max_unsure, rates))
         message, code = add_header(message, header, verdict.format()), verdict.find_exit_code(wanted)
     except Exception as error:
         click.echo(f"priory: the message is passed on as it came: {error}", err=True)
@@ -67,16 +92,18 @@ def filter_command(
         raise click.exceptions.Exit(code)
 
 
-def _judge_message(model: str, socket_path: str | None, token: str | None, message: bytes, certainty: float) -> Verdict:
+def _judge_message(
+    model: str, socket_path: str | None, token: str | None, message: bytes, thresholds: Thresholds
+) -> Verdict:
     if socket_path is not None:
-        return judge_by_service(ServiceConnection(socket_path, token), model, message, certainty)
+        return judge_by_service(ServiceConnection(socket_path, token), model, message, thresholds)
     from priory.workflows.explanations import convert_ledger_to_dict
 
     trained = _load_text_model(model)
     text = _read_text(message, trained)
     shares = trained.predict_proba([text])[0]
     explained = convert_ledger_to_dict(trained.explain([text])[0])
-    return make_verdict(str(trained.classes_[shares.argmax()]), float(shares.max()), dict(explained), certainty)
+    return make_verdict(str(trained.classes_[shares.argmax()]), float(shares.max()), dict(explained), thresholds)
 
 
 def _load_text_model(path: str) -> TableOrTextClassifier:

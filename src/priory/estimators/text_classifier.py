@@ -23,7 +23,8 @@ from priory.learning.unlabelled_texts import count_unlabelled, find_choice, forg
 from priory.model import ledger
 from priory.model.document_model import DocumentModel
 from priory.model.model_statistics import ClassPrior, ClassWeight, ModelStatistics
-from priory.text.documents import Document, Reader
+from priory.model.two_sided_evidence import weigh_both_sides
+from priory.text.normal_forms import Document, Reader
 from priory.text.sparse_counts import SparseCounts
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import Analyzer
@@ -448,8 +449,11 @@ class TextClassifier(CorrectedClassifier):
         model, cells = learned.calibrated(), rows.read_cells(texts)
         found = split_text_answers(model, cells)
         naive, names = learned.model(), learned.correction_names
+        weighed = weigh_both_sides(naive, texts.documents)
         ledgers = [
-            replace(explain_document(model, naive, document, found, row), unit=unit, corrections=names)
+            replace(
+                explain_document(model, naive, document, found, row), unit=unit, corrections=names, sides=weighed[row]
+            )
             for row, document in enumerate(texts.documents)
         ]
         choice = find_choice(learned)

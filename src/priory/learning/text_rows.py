@@ -23,7 +23,8 @@ from priory.model.model_statistics import ModelStatistics, check_class_weight, r
 from priory.model.open_model import OpenTexts
 from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
 from priory.tables.table_reading import take_text_column
-from priory.text.documents import Document, DocumentBatch, check_documents, read_documents
+from priory.text.documents import DocumentBatch, check_documents, read_documents
+from priory.text.normal_forms import Document
 from priory.text.text_model import TextModel, is_valid_alpha
 from priory.text.token_bags import AnyDocuments, TokenBags
 from priory.text.token_features import read_kept_bags

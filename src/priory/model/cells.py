@@ -18,7 +18,8 @@ from priory.core.sharding import ColumnSubset
 from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.families.value_counts import CategoricalCells, ValueCounts, drop_absent_labels, take_shown_values
-from priory.text.documents import Document, PackedDocuments
+from priory.text.documents import PackedDocuments
+from priory.text.normal_forms import Document
 from priory.text.token_bags import AnyDocuments, TokenBags, find_nonempty_texts
 
 CellData = Array | ColumnSubset | CategoricalCells | AnyDocuments  # the input of families

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -25,7 +25,7 @@ from priory.model.ledger_output import (
     mark_text,
 )
 from priory.text.document_models import BagOfWords, WeightTable, take_token_rows
-from priory.text.documents import Document
+from priory.text.normal_forms import Document
 from priory.text.sparse_counts import make_dense_counts
 from priory.text.token_bags import AnyDocuments, count_letters
 from priory.text.token_counts import TokenCounts
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+MIN_REFERENCE_TEXTS = 20  # of each class; fewer do not show what is usual
+CONTRARY_SHARE = 0.8
 MIN_TEXT_LETTERS = 50  # shorter texts count as this long, so that they do not get a larger weight
 MIN_RELATIVE_LOG_LIKELIHOOD = -1e4  # bounds the evidence of a single part
 
@@ -86,6 +88,28 @@ class LedgerLine:
     columns: tuple[str, ...] = ()  # of a table: the columns that it is about, several if it is their interaction
 
 
+class SideOfClass(NamedTuple):
+    """The evidence of a text for and against a class in decibans, and how usual both are among texts of the class.
+
+    ``share_for`` is the share of left-out texts of the class with at most as much evidence for it, ``share_against``
+    of those with at least as much evidence against it; the text itself counts, so that neither is zero.
+    """
+
+    evidence_for: float
+    evidence_against: float
+    share_for: float
+    share_against: float
+    n_texts: int
+
+    @property
+    def typicality(self) -> float:
+        """The share of texts of this class, at most, that are as unusual, on the one side or on the other.
+
+        Four fifths of it are for evidence against the class, where attacks show.
+        """
+        return min(1.0, self.share_for / (1 - CONTRARY_SHARE), self.share_against / CONTRARY_SHARE)
+
+
 @dataclass(frozen=True)
 class Ledger:
     """The explanation of one row: log probabilities of each class in ``prior`` and ``lines``, which sum to ``total``.
@@ -103,6 +127,7 @@ class Ledger:
     unit: str = "decibans"  # of the output: decibans, nats, bits, or probability
     corrections: tuple[str, ...] = ()  # names of the model's corrections to naive Bayes
     smoothing: str = ""  # describes the virtual rows, if they are many compared to the learned rows
+    sides: Mapping[Label, SideOfClass] = field(default_factory=dict)  # of a text: evidence for and against each class
 
     def entries(self) -> tuple[LedgerLine, ...]:
         """The prior and all lines."""
@@ -127,6 +152,20 @@ class Ledger:
     def winner(self) -> Label:
         """The most probable class."""
         return self.classes[self.ranked()[0]]
+
+    @property
+    def doubt(self) -> str:
+        """What speaks most against a clear answer, if anything does.
+
+        "young": a class has too few texts to say what is usual; "contrary": unusually strong evidence against the
+        answer; "unlike": unusually weak evidence for it. `SideOfClass.typicality` says how unusual.
+        """
+        own = self.sides.get(self.winner)
+        if own is None:
+            return ""
+        if min(side.n_texts for side in self.sides.values()) < MIN_REFERENCE_TEXTS:
+            return "young"
+        return "contrary" if own.share_against / CONTRARY_SHARE == own.typicality else "unlike"
 
     def weights(self, for_class: Label | None = None, against: Label | None = None) -> list[float]:
         """Weight of evidence of each entry in nats, for one class (the winner) against another (the runner-up)."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 MAX_LEDGER_LINES = 20
+MIN_TYPICALITY = 0.05  # a text that is less typical of its class is noted as unusual
 MAX_CLASSES_OF_A_LEDGER = 4  # with a column of probabilities
 DECIBANS_PER_NAT = 10 / math.log(10)
 UNITS_PER_NAT = {"decibans": DECIBANS_PER_NAT, "nats": 1.0, "bits": 1 / math.log(2)}
@@ -53,7 +54,7 @@ def format_ledger(ledger: Ledger) -> str:
         lines.append(f"{f'and {len(rows) - MAX_LEDGER_LINES} more':<{name + value + 2}}  {rest:+8.1f} {symbol}")
     total = ledger.log_odds() * UNITS_PER_NAT[ledger.unit]
     foot = f"{'total':<{name}}  {'':<{value}}  {total:+8.1f} {symbol}  p {format_winner_probability(ledger)}"
-    return "\n".join([title, *lines, foot, *_note_smoothing(ledger)])
+    return "\n".join([title, *lines, foot, *_note_smoothing(ledger), *_note_doubt(ledger)])
 
 
 def format_ledger_html(ledger: Ledger) -> str:
@@ -165,6 +166,18 @@ def _tabulate_weights(ledger: Ledger) -> DisplayTable:
 
 def _note_smoothing(ledger: Ledger) -> list[str]:
     return [f"smoothed by {ledger.smoothing}"] if ledger.smoothing else []
+
+
+def _note_doubt(ledger: Ledger) -> list[str]:
+    """What is unusual about a text, if it is unusual for its class."""
+    own = ledger.sides.get(ledger.winner)
+    if own is None or ledger.doubt == "young" or own.typicality >= MIN_TYPICALITY:
+        return []
+    if ledger.doubt == "contrary":
+        strength, share = f"{own.evidence_against:.0f} db against it", own.share_against
+    else:
+        strength, share = f"only {own.evidence_for:.0f} db for it", own.share_for
+    return [f"unusual for {ledger.winner}: its strongest words have {strength}, as {share:.1%} of such texts do"]
 
 
 def _format_condition(name: str, value: object) -> str:

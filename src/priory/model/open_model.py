@@ -17,7 +17,7 @@ from priory.model.document_model import DocumentModel
 from priory.model.ledger import measure_text_length
 from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior
 from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, add_reserve, hash_column_name
-from priory.text.documents import Document
+from priory.text.normal_forms import Document
 from priory.text.text_model import OpenCounts
 
 RowT = TypeVar("RowT")  # the internal representation of a row

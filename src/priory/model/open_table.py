@@ -30,7 +30,7 @@ from priory.model.schema import ColumnBlock, instantiate_family
 from priory.model.table_matching import split_row
 from priory.model.table_model import Model
 from priory.tables.table import MAX_EXACT_INTEGER
-from priory.text.documents import Document
+from priory.text.normal_forms import Document
 from priory.text.text_model import OpenCounts
 
 MAX_LABEL_HASHES = 100_000  # size of the cache of label hashes

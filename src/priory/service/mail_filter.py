@@ -10,7 +10,7 @@ import json
 import re
 import socket
 from binascii import b2a_base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 DEFAULT_HEADER = "X-Priory"
@@ -19,26 +19,73 @@ MAX_EVIDENCE_IN_HEADER = 5
 MAX_SHOWN_LENGTH = 40  # characters of a word
 MAX_ENCODED_BYTES = 45  # 60 characters in base 64; an encoded word may have 75 characters
 SECONDS_TO_ANSWER = 20.0
-OPTION_NAMES = ("socket", "header", "exit-code", "certainty", "token")
+OPTION_NAMES = ("socket", "header", "exit-code", "certainty", "max-unsure", "max-false-positives", "token")
+
+
+class Thresholds(NamedTuple):
+    """When a verdict is "unsure".
+
+    ``certainty`` is the least probability; ``max_unsure`` the share of ordinary messages of a class, at most, that may
+    be called unsure because they are unusual; ``max_false_positives`` by class, or for all under "", the share of
+    messages of other classes, at most, that may be given this class.
+    """
+
+    certainty: float = 0.0
+    max_unsure: float = 0.05
+    max_false_positives: Mapping[str, float] = {}
+
+    @classmethod
+    def read(cls, certainty: str | float = 0.0, max_unsure: str | float = 0.05, rates: str = "") -> Thresholds:
+        """Read the options of a command line; raises ValueError.
+
+        >>> Thresholds.read(0.5, "0.1", "spam=0.001").max_false_positives
+        {'spam': 0.001}
+        """
+        pairs = (pair.rpartition("=") for pair in rates.split(",") if pair)
+        found = cls(float(certainty), float(max_unsure), {label: float(rate) for label, _, rate in pairs})
+        if not all(0 <= value <= 1 for value in (*found[:2], *found.max_false_positives.values())):
+            raise ValueError("a probability or a share is not between 0 and 1")
+        return found
+
+    def find_doubt(self, label: str, probability: float, explained: dict[str, Any]) -> str:
+        """Why a message is not given a label, empty if it is."""
+        sides, kind = explained.get("sides", {}), explained.get("doubt", "")
+        if kind == "young" and self.max_unsure > 0:
+            return kind
+        if label in sides and sides[label]["typicality"] < self.max_unsure:
+            return str(kind)
+        rate = self.max_false_positives.get(label, self.max_false_positives.get("", 1.0))
+        if any(side["share_against"] > rate for name, side in sides.items() if name != label):
+            return "possible"
+        return "uncertain" if probability < self.certainty else ""
 
 
 class Verdict(NamedTuple):
-    """A model's prediction for a message; the label is None if its probability is below the required certainty."""
+    """A model's prediction for a message; the label is None if it is unsure, and ``doubt`` says why.
+
+    "young": too few messages were learned; "contrary": it has unusually strong evidence against its class; "unlike": it
+    has unusually little for it; "possible": more messages of other classes than allowed have as much evidence for it;
+    "uncertain": its probability is too low.
+    """
 
     label: str | None
     probability: float
     evidence: tuple[tuple[str, float], ...]  # words and their decibans
+    doubt: str = ""
+    sides: tuple[float, float] | None = None  # decibans of the strongest words for and against the likeliest class
 
     def format(self) -> str:
         """Format the value of the header as one line of ASCII; other characters become encoded words (RFC 2047).
 
-        >>> Verdict("spam", 0.99312, (("cash", 8.7), ("win cash", 3.1), ("zürich", -1.2))).format()
-        'spam; probability=0.9931; evidence="cash +8.7, win cash +3.1, =?utf-8?b?esO8cmljaA==?= -1.2"'
+        >>> Verdict("spam", 0.99312, (("cash", 8.7), ("zürich", -1.2)), "", (50.0, 1.2)).format()
+        'spam; probability=0.9931; for=50.0; against=1.2; evidence="cash +8.7, =?utf-8?b?esO8cmljaA==?= -1.2"'
         """
         words = ", ".join(f"{_encode_word(word)} {weight:+.1f}" for word, weight in self.evidence)
         label = "unsure" if self.label is None else _encode_word(self.label)
+        doubt = f"doubt={self.doubt}; " if self.doubt else ""
+        sides = "for={:.1f}; against={:.1f}; ".format(*self.sides) if self.sides else ""
         # mail programs decode an encoded word only if it has blanks around it
-        value = f'{label}; probability={self.probability:.4f}; evidence="{words}"'
+        value = f'{label}; probability={self.probability:.4f}; {doubt}{sides}evidence="{words}"'
         return value.replace("?=;", "?= ;").replace('"=?', '" =?')
 
     def find_exit_code(self, wanted: str | None) -> int:
@@ -132,19 +179,29 @@ def find_model_name(model: str) -> str:
     return model.rpartition("/")[2].removesuffix(".priory")
 
 
-def judge_by_service(connection: ServiceConnection, model: str, message: bytes, certainty: float) -> Verdict:
+def judge_by_service(connection: ServiceConnection, model: str, message: bytes, thresholds: Thresholds) -> Verdict:
     """Classify a message by the model of a running service."""
     path = f"/v1/models/{find_model_name(model)}"
     predicted = connection.post_mail(f"{path}/predict", message)["predictions"][0]
     # a second request on the same connection
     explained = connection.post_mail(f"{path}/explain", message)["explanations"][0]
-    return make_verdict(str(predicted["label"]), float(predicted["probability"]), explained, certainty)
+    return make_verdict(str(predicted["label"]), float(predicted["probability"]), explained, thresholds)
 
 
-def make_verdict(label: str, probability: float, explained: dict[str, Any], certainty: float) -> Verdict:
+def make_verdict(label: str, probability: float, explained: dict[str, Any], thresholds: Thresholds) -> Verdict:
+    """Judge a message by the likeliest label, its probability and the ledger.
+
+    The probability of a message that is less typical than twice ``max_unsure`` is mixed with 1 / classes: the less
+    typical it is, the less the sum of its log odds says.
+    """
     lines = explained["evidence"][:MAX_EVIDENCE_IN_HEADER]
     evidence = tuple((str(line["name"]), float(line["decibans"])) for line in lines)
-    return Verdict(label if probability >= certainty else None, probability, evidence)
+    doubt, sides = thresholds.find_doubt(label, probability, explained), explained.get("sides", {})
+    if label in sides and doubt != "young":
+        typical = min(1.0, sides[label]["typicality"] / max(2 * thresholds.max_unsure, 1e-9))
+        probability = typical * probability + (1 - typical) / len(sides)
+    both = (float(sides[label]["for"]), float(sides[label]["against"])) if label in sides else None
+    return Verdict(None if doubt else label, probability, evidence, doubt, both)
 
 
 def add_header(message: bytes, name: str, value: str) -> bytes:

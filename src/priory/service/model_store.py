@@ -35,7 +35,7 @@ from priory.storage.receipts import Issued, ReceiptBook, continue_chain
 from priory.storage.signatures import load_signature_key
 
 if TYPE_CHECKING:
-    from priory.text.documents import Reader
+    from priory.text.normal_forms import Reader
     from priory.workflows.model_files import TableOrTextClassifier
 
 

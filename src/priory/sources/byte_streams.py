@@ -29,7 +29,7 @@ from priory.errors import DataError, ModelTooLargeError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-    from priory.text.documents import Reader
+    from priory.text.normal_forms import Reader
 
 
 StreamItemT = TypeVar("StreamItemT")

@@ -22,7 +22,7 @@ from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.tables.dates import Zones, find_source_column, split_part_name
 from priory.tables.number_formats import PLAIN_FORMAT, find_number_formats
 from priory.tables.table import Column, Table
-from priory.text.documents import Reader
+from priory.text.normal_forms import Reader
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily

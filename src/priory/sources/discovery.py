@@ -19,7 +19,7 @@ from priory.sources.csv_files import DelimitedReader
 from priory.sources.document_files import DocumentReader, is_mail, is_maildir, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
 from priory.sources.record_files import DuckDBTable, RecordReader, RecordTable, Sheet, SQLiteTable, is_workbook
-from priory.text.documents import Reader
+from priory.text.normal_forms import Reader
 
 FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 INPUT_SUFFIXES = {

@@ -13,7 +13,7 @@ from priory.errors import DataError, ModelTooLargeError
 from priory.sources import byte_streams
 from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import MAX_CELL_BYTES, FileReader, RowChunk
-from priory.text.documents import Reader
+from priory.text.normal_forms import Reader
 
 TEXT_COLUMN, LABEL_COLUMN, PATH_COLUMN = "text", "label", "path"
 DOCUMENTS_PER_CHUNK, CHARACTERS_PER_CHUNK = 2048, 1 << 22  # a chunk has at most about this much

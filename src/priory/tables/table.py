@@ -21,7 +21,7 @@ from priory.errors import DataError, KindError, suggest_name
 from priory.families.value_counts import CategoricalCells, encode_values, find_missing
 from priory.tables import dates
 from priory.tables.number_formats import NumberFormat, find_number_formats
-from priory.text.documents import Document
+from priory.text.normal_forms import Document
 from priory.text.tokenizer import estimate_word_count
 
 MAX_EXACT_INTEGER = 1 << 53  # integers up to this are exact floats

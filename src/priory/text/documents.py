@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
 from pathlib import Path
-from typing import Literal, TypeVar, final, get_args, overload
+from typing import TypeVar, final, overload
 
 import numpy as np
 
@@ -18,17 +16,12 @@ from priory.core import sharding
 from priory.core.input_guard import guard_input, list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
+from priory.text.normal_forms import Document, Reader, normalize_text
 
 CHARACTERS_PER_BATCH = 1 << 26  # bounds the memory that a stream takes
 CHARACTERS_PER_THREAD = 1 << 17  # minimum for one thread
 CONTEXT_DEPENDENT_LETTERS = ("Σ", "İ")  # their lower case depends on neighbours, or has two letters
-MAX_COMBINING_MARKS = 30  # in a row, as in the stream-safe text format of Unicode
-MARKS_PATTERN = re.compile("[^\\w\\s\\x00-\u02ff]{31,}")  # combining marks, and what else is neither letter nor digit
 
-Document = str | bytes
-# How a model reads: texts as they are, mail with its headers, or mail with only its subject.
-Reader = Literal["text", "mail", "mail_body"]
-READERS: tuple[Reader, ...] = get_args(Reader)
 is_ascii: Callable[[Document], bool] = methodcaller("isascii")
 BatchResultT = TypeVar("BatchResultT")
 
@@ -208,33 +201,6 @@ def _prepare_text(text: str, lowercase: bool) -> str:
     if lowercase and any(letter in composed for letter in CONTEXT_DEPENDENT_LETTERS):
         return composed.lower()
     return composed
-
-
-def normalize_text(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
-    """The text in a Unicode normal form, with at most 30 combining marks in a row; the same object if it has it.
-
-    >>> normalize_text("cafe\u0301")
-    'café'
-    """
-    limited = limit_marks(text)
-    if unicodedata.is_normalized(form, limited):
-        return text if limited == text else limited
-    return unicodedata.normalize(form, limited)
-
-
-def limit_marks(text: str) -> str:
-    """The text with at most 30 combining marks in a row: sorting n of them, as normal forms do, takes n * n steps."""
-    return MARKS_PATTERN.sub(_limit_run, text)
-
-
-def _limit_run(run: re.Match[str]) -> str:
-    """Limit the marks of a match, which contains whole runs of them."""
-    kept, count = [], 0
-    for character in run[0]:
-        count = count + 1 if unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) else 0
-        if count <= MAX_COMBINING_MARKS:
-            kept.append(character)
-    return "".join(kept)
 
 
 def map_batch(

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from priory.errors import DataError
-from priory.text.documents import MAX_COMBINING_MARKS, Document, Reader
 from priory.text.mail_decoding import decode_charset, decode_transfer_encoding, decode_words, normalize_mail
 from priory.text.mail_html import MAX_WORD_CHARACTERS, WORD_PATTERN, list_hosts, read_html
 from priory.text.mail_structure import (
@@ -29,6 +28,7 @@ from priory.text.mail_structure import (
     read_headers,
     read_parameter,
 )
+from priory.text.normal_forms import MAX_COMBINING_MARKS, Document, Reader
 
 MARKS: dict[Reader, str] = {"mail": "[=]\n", "mail_body": "[-]\n"}  # the first line of a message that was read: no word
 MARK_LENGTH = 4

@@ -6,8 +6,8 @@ import binascii
 import re
 from encodings.aliases import aliases
 
-from priory.text.documents import limit_marks, normalize_text
 from priory.text.mail_structure import MAX_MAIL_BYTES, Flags
+from priory.text.normal_forms import limit_marks, normalize_text
 
 # Codecs that take time in proportion to their input; punycode and idna, for example, do not.
 SAFE_CODECS = frozenset(

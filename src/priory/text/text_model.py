@@ -16,7 +16,7 @@ from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.text import document_models
-from priory.text.documents import Document
+from priory.text.normal_forms import Document
 from priory.text.sparse_counts import SparseCounts, make_dense_counts
 from priory.text.token_bags import AnyDocuments, TokenBags
 from priory.text.token_counts import BagCounts, TokenCounts

@@ -17,15 +17,10 @@ from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError
 from priory.text import tokenizer as reading
-from priory.text.documents import (
-    Document,
-    DocumentBatch,
-    count_code_points,
-    drop_empty_documents,
-    find_nonempty_documents,
-)
+from priory.text.documents import DocumentBatch, count_code_points, drop_empty_documents, find_nonempty_documents
+from priory.text.normal_forms import Document
 from priory.text.sparse_counts import CountTable, count_entries_by_class
-from priory.text.tokenizer import Tokenizer, join_row_parts, map_document_shards, take_tokens
+from priory.text.tokenizer import Tokenizer, join_row_parts, map_document_shards
 
 KEY_BYTES = 8  # compared at a time, as one number
 
@@ -319,10 +314,7 @@ def _join_readers(readers: list[kernel.BagReader]) -> tuple[Array, Array, list[A
     total, *others = readers or [kernel.BagReader()]
     places = [total.merge(other) for other in others]
     arena, ends, tokens = total.result()
-    order = find_token_order(arena, ends)
-    rank = np.full(len(order) + 1, -1)  # the last element is for number -1 (no token)
-    rank[order] = np.arange(len(order))
-    return *take_tokens(arena, ends, order), [rank[tokens], *(rank[tokens][place] for place in places)]
+    return arena, ends, [tokens, *(tokens[place] for place in places)]
 
 
 @contextmanager

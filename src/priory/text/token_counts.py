@@ -12,7 +12,8 @@ from priory.core.statistics import Statistics, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.text import tokenizer as reading
-from priory.text.documents import Document, check_classes_and_weights, check_document_count, iter_document_batches
+from priory.text.documents import check_classes_and_weights, check_document_count, iter_document_batches
+from priory.text.normal_forms import Document
 from priory.text.sparse_counts import (
     CountTable,
     SparseCounts,
@@ -300,7 +301,7 @@ def count_tokens(
     counter = reading.TokenCounter(groups, rule, binary, max_tokens)
     counter.add(documents, classes, weight)
     arena, ends, counts, missed = counter.result()
-    return TokenCounts(_count_documents(classes, weight, groups), arena, ends, counts, missed).sort_tokens()
+    return TokenCounts(_count_documents(classes, weight, groups), arena, ends, counts, missed)
 
 
 def _count_many_classes(

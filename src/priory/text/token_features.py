@@ -14,7 +14,8 @@ from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.text import tokenizer as reading
 from priory.text import vocabulary as hashing
-from priory.text.documents import Document, DocumentBatch, prepare_document, read_documents
+from priory.text.documents import DocumentBatch, prepare_document, read_documents
+from priory.text.normal_forms import Document
 from priory.text.token_bags import PAIR_BUCKETS, AnyDocuments, TokenBags, count_letters
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import TokenIndex, Tokenizer

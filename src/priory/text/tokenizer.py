@@ -19,10 +19,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 from priory.text.documents import (
     CONTEXT_DEPENDENT_LETTERS,
-    READERS,
-    Document,
     DocumentBatch,
-    Reader,
     check_classes_and_weights,
     check_document_count,
     is_ascii_batch,
@@ -32,6 +29,7 @@ from priory.text.documents import (
     prepare_document,
     read_documents,
 )
+from priory.text.normal_forms import READERS, Document, Reader
 
 
 def load_stop_words(language_or_words: str | Iterable[str] | None) -> frozenset[str] | None:
@@ -305,11 +303,10 @@ def _is_utf8(arena: Array) -> bool:
 
 def take_tokens(arena: Array, ends: Array, numbers: Array) -> tuple[Array, Array]:
     """Select tokens by their numbers, in the order given; returns arena and ends."""
-    starts = np.concatenate([[0], ends[:-1]])[numbers] if len(ends) else np.zeros(0, dtype=np.int64)
-    sizes = ends[numbers] - starts
-    stops = np.cumsum(sizes, dtype=np.int64)
-    # (bytes,): the position in the old arena of each byte of the new one
-    return arena[np.repeat(starts - (stops - sizes), sizes) + np.arange(sizes.sum())], stops
+    gathered: tuple[Array, Array] = kernel.gather_tokens(
+        np.ascontiguousarray(arena), np.ascontiguousarray(ends), np.ascontiguousarray(numbers, dtype=np.int64)
+    )
+    return gathered
 
 
 def encode_vocabulary(vocabulary: list[str]) -> tuple[Array, Array]:

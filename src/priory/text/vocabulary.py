@@ -18,7 +18,8 @@ from priory.errors import DataError, ModelTooLargeError, StaleModelError
 from priory.text import token_counts as counting
 from priory.text import tokenizer as reading
 from priory.text.document_models import SparseTable, WeightTable, score_entries
-from priory.text.documents import Document, DocumentBatch, check_classes_and_weights, check_document_count
+from priory.text.documents import DocumentBatch, check_classes_and_weights, check_document_count
+from priory.text.normal_forms import Document
 from priory.text.sparse_counts import (
     CountTable,
     count_entries_by_class,

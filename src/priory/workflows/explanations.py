@@ -15,7 +15,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, suggest_name
 from priory.evaluation.decisions import find_class_index
 from priory.evaluation.intervals import Interval, mean_interval
-from priory.model.ledger import Ledger, Ledgers
+from priory.model.ledger import Ledger, Ledgers, SideOfClass
 from priory.model.ledger_output import DECIBANS_PER_NAT
 from priory.sources import FileReader, RowChunk
 from priory.sources.byte_streams import format_path, peek_first
@@ -155,7 +155,20 @@ def convert_ledger_to_dict(ledger: Ledger) -> dict[str, JSONValue]:
         "prior": prior,
         "prior_name": ledger.prior.name,
         "corrections": list(ledger.corrections),
+        "doubt": ledger.doubt,
+        "sides": {str(label): _convert_side(side) for label, side in ledger.sides.items()},
         "evidence": lines[:MAX_LINES_IN_JSON],
+    }
+
+
+def _convert_side(side: SideOfClass) -> dict[str, JSONValue]:
+    """Convert the evidence for and against a class, with the shares of texts of that class that have as much."""
+    return {
+        "for": round(side.evidence_for, 1),
+        "against": round(side.evidence_against, 1),
+        "share_against": round(side.share_against, 5),
+        "typicality": round(side.typicality, 5),
+        "texts": side.n_texts,
     }
 
 

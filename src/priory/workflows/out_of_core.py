@@ -199,7 +199,7 @@ class TextWorker(CountingWorker):
         classes, rank = sort_classes(self.classes)
         # order: from sorted classes to the order of first appearance, in which they were counted
         n, order = self.n[: len(rank)], np.argsort(rank)
-        tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed).sort_tokens()
+        tokens = TokenCounts(n[order], arena, ends, np.ascontiguousarray(counts[:, order]), missed)
         return ModelStatistics(classes, n[order], (tokens,))
 
 

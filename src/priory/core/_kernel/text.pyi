@@ -29,6 +29,9 @@ class Counter:
     def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """The concatenated tokens, the end of each, their counts, and an upper bound of the error of any count."""
 
+def gather_tokens(arena: np.ndarray, ends: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tokens with these numbers, in the order given: arena and ends."""
+
 class Index:
     """Maps tokens to columns. With ``split``, a space separates the words of an n-gram."""
     def __init__(self, arena: np.ndarray, ends: np.ndarray, split: bool) -> None: ...

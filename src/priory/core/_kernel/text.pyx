@@ -14,7 +14,7 @@ from priory.core._kernel import token_spans as _reference
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 cdef extern from "Python.h":
@@ -98,6 +98,7 @@ cdef int64_t looked_up(Reader r, Trie trie, int64_t k, const double* rows, int64
 
 
 include "text_counter.pxi"
+include "text_order.pxi"
 include "text_index.pxi"
 include "text_bags.pxi"
 include "text_hashed.pxi"

@@ -52,7 +52,10 @@ cdef class BagReader(Counter):
         return absorb(self, other, None)
 
     def result(self):
-        """The concatenated tokens, the end of each, and the token of each number (-1 if none)."""
+        """The sorted tokens one after the other, the end of each, and the token of each number (-1 if none)."""
         arena, ends, _, _ = Counter.result(self)
         live = np.asarray(<double[:self.nodes]>self.cells) > 0 if self.nodes else np.zeros(0, dtype=bool)
-        return arena, ends, np.where(live, np.cumsum(live) - 1, -1)
+        order = sorted_nodes(self)
+        tokens = np.full(self.nodes, -1)
+        tokens[order[live[order]]] = np.arange(len(ends))
+        return arena, ends, tokens

@@ -74,7 +74,7 @@ cdef class Counter(Trie):
             np.asarray(<double[:self.nodes, :self.width]>self.cells)[:, self.width - 1] = missed
 
     def result(self):
-        """The concatenated tokens, the end of each, their counts, and an upper bound of the error of any count."""
+        """The sorted tokens one after the other, the end of each, their counts, and a bound on the error of any count."""
         cdef int64_t node, kept = 0, j, total = 0, n = self.nodes, at
         cdef uint64_t key
         if self.most:
@@ -98,9 +98,11 @@ cdef class Counter(Trie):
         cdef uint8_t[::1] arena = np.empty(total, dtype=np.uint8)
         cdef int64_t[::1] ends = np.empty(kept, dtype=np.int64)
         cdef double[:, ::1] counts = np.empty((kept, self.groups))
+        cdef const int64_t[::1] order = sorted_nodes(self)
         kept = at = 0
         with nogil:
-            for node in range(n):
+            for j in range(n):
+                node = order[j]
                 if live[node]:
                     at += length[node]
                     spelt(self, node, &arena[0] + at)

@@ -2,12 +2,18 @@
 # on the salt, so it is the same in every process.
 
 
+cdef enum:
+    AHEAD = 16  # tokens whose cells are fetched in advance
+
+
 cdef class TokenHasher:
     cdef Seeds seeds
     cdef int64_t size
+    cdef uint64_t mask  # of a power of two, whose remainder is a mask; otherwise zero
 
     def __init__(self, int64_t size, uint64_t salt):
         self.size, self.seeds = size, seeds_from(salt)
+        self.mask = size - 1 if size & (size - 1) == 0 else 0
         if size < 1:
             raise ValueError("at least one bucket")
 
@@ -34,6 +40,9 @@ cdef class TokenHasher:
                         break
                     k = bucketed(r, self, k)
                     for j in range(k):
+                        if j + AHEAD < k:
+                            soon(&counts[r.nodes[j + AHEAD], group[i]])
+                            soon(&mark[r.nodes[j + AHEAD] if once else 0])
                         node = r.nodes[j]
                         if once:
                             if mark[node] == i + 1:
@@ -62,6 +71,9 @@ cdef class TokenHasher:
                         break
                     k = bucketed(r, self, k)
                     for j in range(k):
+                        if j + AHEAD < k:
+                            soon(&table[r.nodes[j + AHEAD], 0])
+                            soon(&mark[r.nodes[j + AHEAD] if once else 0])
                         node = r.nodes[j]
                         if once:
                             if mark[node] == i + 1:
@@ -126,7 +138,7 @@ cdef int64_t bucketed(Reader r, TokenHasher b, int64_t k) noexcept nogil:
         h = r.pieces[i].hash
         r.word[r.carry + i] = <int64_t>h
         if r.rule.low == 1 or not r.rule.words:
-            r.nodes[found] = <int64_t>(h % <uint64_t>b.size)
+            r.nodes[found] = <int64_t>(h & b.mask if b.mask else h % <uint64_t>b.size)
             found += 1
     if r.rule.high == 1 or not r.rule.words:
         return found
@@ -136,7 +148,8 @@ cdef int64_t bucketed(Reader r, TokenHasher b, int64_t k) noexcept nogil:
         for i in range(total - n + 1):
             r.hashes[i] = joined(r.hashes[i], <uint64_t>r.word[i + n - 1], &b.seeds)
             if n >= r.rule.low and i + n - 1 >= r.carry:
-                r.nodes[found] = <int64_t>(r.hashes[i] % <uint64_t>b.size)
+                h = r.hashes[i]
+                r.nodes[found] = <int64_t>(h & b.mask if b.mask else h % <uint64_t>b.size)
                 found += 1
     keep_last(r, total)
     return found
