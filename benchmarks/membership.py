@@ -40,8 +40,9 @@ def read(name: str) -> tuple[pd.DataFrame, np.ndarray]:
 def audit_lightgbm(X: pd.DataFrame, y: np.ndarray) -> MembershipAudit:
     classes, codes = np.unique(y, return_inverse=True)
     table = X.astype(dict.fromkeys(X.select_dtypes(exclude="number"), "category"))
+    table.columns = [f"c{j}" for j in range(table.shape[1])]  # it does not take every name
     folds, rows = 10 if len(y) <= 1000 else 5, np.arange(len(y))
-    fold, scores = rows % folds, np.empty((10 if len(y) <= 1000 else 5, len(y)))
+    fold, scores = rows % folds, np.empty((folds, len(y)))
     for f in range(folds):
         model = lightgbm.LGBMClassifier(verbose=-1, random_state=0, n_jobs=1).fit(table[fold != f], codes[fold != f])
         p = np.zeros((len(y), len(classes)))
@@ -72,9 +73,9 @@ def main() -> int:
     lines = [
         "# What answers reveal, and the price of a file without rows",
         "",
-        "`python benchmarks/membership.py --write`: the area under the ROC curve of the attack that tells learned",
-        "rows from others by the probability of their class (0.5 is chance), and the share of learned rows found",
-        f"at one false alarm in a thousand. Up to {MAX_ROWS:,} rows of each table.",
+        "`python benchmarks/membership.py --write`: the area under the ROC curve of the attack that tells learned rows",
+        "from others by the probability of their class (0.5 is chance), and the share of learned rows that it",
+        f"recognises at one false alarm in a thousand. Up to {MAX_ROWS:,} rows of each table.",
         "",
         "| table | rows | Priory, AUC | at 0.1 % | plain naive Bayes | LightGBM, AUC | at 0.1 % |",
         "|---|---:|---:|---:|---:|---:|---:|",

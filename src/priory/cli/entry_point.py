@@ -44,6 +44,8 @@ HOMES = {
     "receipt": "receipt_commands:receipt_command",
     "verify": "receipt_commands:verify_command",
     "record": "receipt_commands:record_command",
+    "release": "receipt_commands:release_command",
+    "card": "receipt_commands:card_command",
     "serve": "serve:serve_command",
     "filter": "filter_mail:filter_command",
     "learn-mail": "filter_mail:learn_mail_command",

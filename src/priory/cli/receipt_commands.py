@@ -1,7 +1,8 @@
-"""``priory receipt``, ``verify`` and ``record``: signed statements of what a model file has learned and forgotten."""
+"""``priory receipt``, ``verify``, ``record``, ``release`` and ``card``: what a model file proves and reveals."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ from priory import workflows
 from priory.cli.entry_point import format_error_message
 from priory.cli.options import (
     FILE_PATH_TYPE,
+    check_output_path,
     column_options,
     force_option,
     get_required_key,
@@ -102,3 +104,58 @@ def verify_command(
 def record_command(model: str) -> None:
     """Write what MODEL has learned as canonical JSON, which receipt_verifier.py reads: counts, sums and kept rows."""
     click.echo(export_file(model, get_required_key()))
+
+
+@sectioned_command(
+    "release",
+    short_help="Write a differentially private copy of a model.",
+    epilog="Example: priory release people.priory -o public.priory --epsilon 1 --domains domains.json",
+)
+@model_argument
+@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="MODEL", help="The private copy.")
+@click.option("--epsilon", required=True, type=float, metavar="E", help="The privacy budget; 1 is customary.")
+@click.option(
+    "--domains",
+    required=True,
+    type=FILE_PATH_TYPE,
+    metavar="JSON",
+    help="Possible labels or bounds [low, high] of each column, and the classes under the name of the target.",
+)
+@force_option
+@json_option
+def release_command(model: str, out: str, epsilon: float, domains: str, force: bool, json_: bool) -> None:
+    """Write a copy of MODEL with noise on its counts: no row changes its probabilities by more than e^epsilon.
+
+    The copy answers, learns and merges; it keeps no rows and cannot forget. Domains have to come from outside the rows:
+    \b
+    {"age": [0, 120], "city": ["Ulm", "Bonn"], "bought": ["yes", "no"]}
+    """
+    out_path = check_output_path(out, (model, domains), force)
+    if out_path is None:
+        raise click.UsageError("a model is written to a file; use -o public.priory")
+    made = workflows.release(model, out_path, epsilon, domains, get_required_key())
+    total = float(made.class_count_.sum())
+    if json_:
+        print_json({"model": out_path, "epsilon": epsilon, "rows": total})
+    else:
+        click.echo(f"wrote {out_path}: a release with epsilon {epsilon:g}, about {total:,.0f} rows")
+
+
+@sectioned_command(
+    "card",
+    short_help="Write a page about a model file.",
+    epilog="Example: priory card mail.priory -o card.html",
+)
+@model_argument
+@click.option("-o", "--out", type=FILE_PATH_TYPE, metavar="FILE", help="A file .md or .html. By default printed.")
+@force_option
+def card_command(model: str, out: str | None, force: bool) -> None:
+    """Write a card of MODEL from facts in the file: training rows, scores, what it reveals, what was forgotten."""
+    out_path = check_output_path(out, (model,), force)
+    card = workflows.make_card(model, get_required_key())
+    if out_path is None:
+        click.echo(card.to_markdown(), nl=False)
+        return
+    page = card.to_html() if out_path.endswith((".html", ".htm")) else card.to_markdown()
+    Path(out_path).write_text(page, encoding="utf-8")
+    click.echo(f"wrote {out_path}")

@@ -72,6 +72,7 @@ LEARNED_ATTRIBUTES = {  # as model files and pickles name them: the field of `Le
     "stale_": ("stale", ()),
     "clock_": ("clock", 1.0),
     "unlabelled_statistics_": ("unlabelled", None),
+    "released_": ("released", ()),
 }
 
 
@@ -401,6 +402,12 @@ class CorrectedClassifier(LearnedClassifier):
         """Names of corrections that were dropped because no rows are kept to derive them from; see ``refresh``."""
         learned = self._core.state
         return () if learned is None else learned.stale
+
+    @property
+    def released_(self) -> tuple[float, ...]:
+        """The epsilons of a private release, one for each model that was merged; empty if the counts are exact."""
+        learned = self._core.state
+        return () if learned is None else learned.released
 
     def refresh(self, X: object = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Derive the corrections anew from the rows that the model keeps.

@@ -10,7 +10,7 @@ import numpy as np
 from priory.calibration.answer_lines import split_answers
 from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import register_estimator
-from priory.core.typing import Array
+from priory.core.typing import Array, Label
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
 from priory.model.family_choice import argmax_evidence
@@ -20,8 +20,12 @@ from priory.model.schema import FamiliesLike, Schema, TextbookFamilies, ValuePri
 from priory.model.table_model import Model
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from random import Random
+
     from sklearn.utils import Tags
 
+    from priory.learning.release import Domain
     from priory.model.probability_tables import ParameterCount, ProbabilityTables
 
 
@@ -198,6 +202,40 @@ class NaiveBayes(CorrectedClassifier):
         families = TextbookFamilies(m, p)
         estimate = "ml" if m == 0 else "mean"
         return cls(families, estimate=estimate, calibrate=False, refine=False, structure="naive")
+
+    def release(
+        self, epsilon: float, *, domains: Mapping[str, Domain], classes: Sequence[Label], source: Random | None = None
+    ) -> Self:
+        """Make a differentially private copy: counts with discrete noise over declared domains.
+
+        Whether any one row was learned changes the probability of every release by a factor of at most e^epsilon. The
+        copy answers, learns and merges like other models, and cannot forget: its counts are not sums of rows any more.
+
+        Parameters
+        ----------
+        epsilon : float
+            The privacy budget of all columns together; 1 is customary, and less is more private.
+        domains : dict of column to labels, or to bounds (low, high)
+            The possible labels of each column, or the range of its numbers. They have to come from outside the rows.
+        classes : sequence of labels
+            The possible classes.
+        source : random.Random, optional
+            The source of randomness, to repeat an experiment; by default the operating system's, as privacy needs.
+
+        Examples
+        --------
+        >>> rows = [{"age": 20 + i % 50, "city": "Ulm" if i % 3 else "Bonn"} for i in range(400)]
+        >>> model = NaiveBayes().fit(rows, ["yes" if i % 3 else "no" for i in range(400)])
+        >>> private = model.release(2, domains={"age": (0, 120), "city": ["Ulm", "Bonn"]}, classes=["yes", "no"])
+        >>> private.released_
+        (2.0,)
+        """
+        from priory.learning.release import release_counts  # few models are released
+
+        made = release_counts(self._learned(), epsilon, domains, classes, source)
+        twin = type(self)(**vars(made.rows.parameters)).adopt(made, finish=False)
+        twin.__dict__.update({name: value for name, value in vars(self).items() if name in ("target_", "missing_")})
+        return twin
 
     # -- answering -----------------------------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ class CountingClassifier(LockOwner):
     def _buffer_batch(self, X: object, encode: LabelEncoder, learns: bool) -> bool:
         """Learn or forget a few rows in the buffer; return False, changing nothing, if the statistics are needed."""
         buffer, state = self._open_buffer() if has_few_rows(X) else None, self._state
-        if buffer is None or state is None or state.needs_declared_classes or not (learns or state.clock == 1.0):
+        if buffer is None or state is None or state.needs_declared_classes or not (learns or state.is_exact):
             return False
         listed = state.rows.list_rows(X)
         if listed is None:
@@ -157,7 +157,7 @@ class CountingClassifier(LockOwner):
             buffer = self._open_buffer()
             state = self._state
             assert state is not None
-            if buffer is not None and state.clock == 1.0:
+            if buffer is not None and state.is_exact:
                 group, row = buffer.find_group(y), buffer.model.read_row(x, learns=True)
                 if group is not None and row is not None and buffer.forget(row, group):
                     if buffer.is_full:

@@ -56,6 +56,7 @@ class Learned:
     changes: int = 0  # kept rows that came or went since the corrections were derived
     stale: tuple[str, ...] = ()  # corrections that were dropped because no rows are kept to derive them from
     clock: float = 1.0  # the product of all decays
+    released: tuple[float, ...] = ()  # epsilons, if noise was added to the counts (`priory.learning.release`)
     standby: Standby = field(default_factory=Standby)  # answers while corrections are derived; not part of a file
     unlabelled: ModelStatistics | None = None  # of texts without label, as one class
 
@@ -166,7 +167,7 @@ class Learned:
 
     def __add__(self, other: Learned) -> Learned:
         rows, own, more = self.join(other)
-        total = settle(replace(self, rows=rows), own + more)
+        total = settle(replace(self, rows=rows, released=self.released + other.released), own + more)
         assert total is not None
         both = [part for part in (self.unlabelled, other.unlabelled) if part is not None]
         others = sum(both[1:], both[0]) if both else None
@@ -176,7 +177,21 @@ class Learned:
         """A copy pruned to the declared limits, such as ``max_tokens``."""
         return replace(self, statistics=self.rows.prune(self.statistics))
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether every learned row counts in full, without decay and without noise."""
+        return self.clock == 1.0 and not self.released
+
+    def check_exact(self) -> None:
+        """Raise an error if noise was added to the counts, so that nothing can be subtracted."""
+        if self.released:
+            raise NotLearnedError(
+                "the counts of this release have noise, so that no row can be forgotten; forget the row in the model "
+                "that was released, and release that again."
+            )
+
     def __sub__(self, part: Learned) -> Learned | None:
+        self.check_exact()
         rows, own, less = self.join(part)
         left = settle(replace(self, rows=rows), own - less)
         return None if left is None else replace(left.drop_corrections(), standby=Standby())
@@ -366,6 +381,7 @@ def forget(
     before: Learned, X: object, encode: LabelEncoder, sample_weight: object = None, learned_at: float | None = None
 ) -> Learned | None:
     """Unlearn rows; None if nothing is left."""
+    before.check_exact()
     rows, batch = before.rows.read(X, "forget", before.statistics)
     labels, group = encode(before.classes, False)
     weight = check_rows(batch, group, sample_weight)

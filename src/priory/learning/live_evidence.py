@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from priory.calibration.code_counts import CodeEvidence, count_codes, find_log_ratios, find_log_shares
+from priory.calibration.code_counts import count_learned_codes, find_log_ratios, find_log_shares
 from priory.calibration.corrections import Corrections
 from priory.calibration.members import RowCodes
 from priory.core.typing import Array
@@ -34,7 +34,7 @@ class LiveCounts:
         self.columns = [RowCodes(column) for column in self.encoding.columns]
         self.starts = self.encoding.starts[:-1].tolist()
         # (classes, codes), and (codes,): whether the model counts the values of the column
-        self.total, self.is_counted = count_codes(self.encoding, model, len(model.classes))
+        self.total, self.is_counted = count_learned_codes(self.encoding, model, len(model.classes))
         self._n_learned = self._n_forgotten = 0
 
     def count_pending(
@@ -60,4 +60,4 @@ class LiveCounts:
         evidence = corrections.evidence
         assert evidence is not None
         ratios = np.where(self.is_counted, find_log_ratios(self.encoding, self.total), evidence.log_ratios)
-        return replace(corrections, evidence=CodeEvidence(evidence.weights, find_log_shares(n), ratios))
+        return replace(corrections, evidence=replace(evidence, log_prior=find_log_shares(n), log_ratios=ratios))

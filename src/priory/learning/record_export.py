@@ -76,6 +76,7 @@ def export_rows(learned: Learned, X: object, encode: LabelEncoder, sample_weight
 
 def read_label(label: object) -> str | int | float:
     """A label as JSON; equal numbers are equal JSON."""
+    label = label.item() if isinstance(label, np.generic) else label
     if isinstance(label, str):
         return label
     if isinstance(label, bool | int | float):

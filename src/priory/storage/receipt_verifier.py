@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-Table = dict[str, Any]
+Nested = dict[str, Any]
 RECEIPT_SPEC, MASK = "priory receipt 1", (1 << 64) - 1
 
 
@@ -44,7 +44,7 @@ def commit(label: str, salt: str, thing: object) -> str:
     return hashlib.sha256(label.encode() + b"\0" + bytes.fromhex(salt) + encode_canonically(thing)).hexdigest()
 
 
-def signed_bytes(receipt: Table) -> bytes:
+def signed_bytes(receipt: Nested) -> bytes:
     """What an Ed25519 key signs: everything but the signature."""
     return b"priory receipt\0" + encode_canonically({k: v for k, v in receipt.items() if k != "signature"})
 
@@ -52,7 +52,7 @@ def signed_bytes(receipt: Table) -> bytes:
 # -- counting a row ----------------------------------------------------------------------------------------------------
 
 
-def add_amount(table: Table, key: str, amount: Fraction) -> None:
+def add_amount(table: Nested, key: str, amount: Fraction) -> None:
     """Add to a number of a table, in which zeros are left out."""
     table[key] = str(Fraction(table.get(key, 0)) + amount)
     if table[key] == "0":
@@ -85,7 +85,7 @@ def round_number(x: float, bits: int) -> float:
     return math.ldexp(whole - (int(math.copysign(1, x)) if e == 1024 and abs(whole) == 1 << bits else 0), e - bits)
 
 
-def count_cell(family: str, rule: Table, x: Any) -> Any:
+def count_cell(family: str, rule: Nested, x: Any) -> Any:
     """What one cell adds to the record of a family: fields, the value that is counted (in a list), and amounts."""
     if family in ("Categorical", "Histogram"):
         return [("counts", [str(x) if family == "Categorical" else round_number(x, rule["bits"]).hex()], 1)]
@@ -126,14 +126,14 @@ def scramble(x: int) -> int:
     return x ^ (x >> 32)
 
 
-def hash_row(columns: Table, row: Table) -> int:
+def hash_row(columns: Nested, row: Nested) -> int:
     """The hash by which rows are sampled: of the class, plus one of each column with its cell."""
     cells = {name: hash_cell(cell, "Categorical" not in columns[name]) for name, cell in row["cells"].items()}
     total = sum(scramble(hash_text("column ", name) ^ cell) for name, cell in cells.items() if cell)
     return min(scramble(total + hash_cell(row["class"]) & MASK), MASK - 1)
 
 
-def add_row(record: Table, row: Table) -> None:
+def add_row(record: Nested, row: Nested) -> None:
     """Add a row to a record, in place."""
     label, weight, kept = str(row["class"]), Fraction(row.get("weight", 1)), record["kept"]
     add_amount(record["n"], label, weight)
@@ -149,10 +149,10 @@ def add_row(record: Table, row: Table) -> None:
         add_amount(known, "weight", weight)
 
 
-def add_rows(record: Table, frame: Table, rows: list[Table]) -> Table:
+def add_rows(record: Nested, frame: Nested, rows: list[Nested]) -> Nested:
     """The record with rows added; the frame has the columns of the result, some of which the rows alone may have."""
     kept = None if frame["kept"] is None else frame["kept"] | {"rows": (record["kept"] or {"rows": {}})["rows"]}
-    total: Table = json.loads(encode_canonically(record | frame | {"kept": kept}))
+    total: Nested = json.loads(encode_canonically(record | frame | {"kept": kept}))
     for row in rows:
         add_row(total, row)
     return total
@@ -161,7 +161,7 @@ def add_rows(record: Table, frame: Table, rows: list[Table]) -> Table:
 # -- the checks --------------------------------------------------------------------------------------------------------
 
 
-def check_signed(receipt: Table, pem: bytes) -> None:
+def check_signed(receipt: Nested, pem: bytes) -> None:
     """Refuse a receipt that lacks a field, or was not signed with the key."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -173,7 +173,7 @@ def check_signed(receipt: Table, pem: bytes) -> None:
         raise RefusedError("it was not signed with this key, or was changed after it was signed") from None
 
 
-def check_chain(receipt: Table, previous: Table) -> None:
+def check_chain(receipt: Nested, previous: Nested) -> None:
     """Refuse a receipt that does not follow another; one without rows states what was learned since."""
     digest, is_joined = hashlib.sha256(encode_canonically(previous)).hexdigest(), receipt["before"] == previous["after"]
     follows = receipt["counter"] == previous["counter"] + 1 and receipt["time"] >= previous["time"]
@@ -182,7 +182,7 @@ def check_chain(receipt: Table, previous: Table) -> None:
     require(is_joined or not receipt["rows"], "the record before is not the one that the receipt before it has left")
 
 
-def check_opening(receipt: Table, opening: Table, asked: list[Table]) -> None:
+def check_opening(receipt: Nested, opening: Nested, asked: list[Nested]) -> None:
     """Refuse a receipt of other rows than the opening shows, or than were asked for."""
     rows, salts = opening["rows"], opening["salts"]["rows"]
     require(len(rows) == len(salts) == len(receipt["rows"]), "it is about another number of rows than the opening")
@@ -193,7 +193,7 @@ def check_opening(receipt: Table, opening: Table, asked: list[Table]) -> None:
     require(all(Fraction(row.get("weight", 1)) > 0 for row in rows), "a row has no weight")
 
 
-def check_record(receipt: Table, opening: Table, record: Table) -> None:
+def check_record(receipt: Nested, opening: Nested, record: Nested) -> None:
     """Refuse a receipt that has left another record, or one that with the rows is not the record before."""
     after, salts = commit("record", opening["salts"]["after"], record), opening["salts"]
     require(after == receipt["after"], "the record is not the one that the receipt has left")
@@ -203,7 +203,7 @@ def check_record(receipt: Table, opening: Table, record: Table) -> None:
 
 
 def verify_receipt(
-    receipt: Table, pem: bytes, previous: Any = None, opening: Any = None, record: Any = None, asked: Any = None
+    receipt: Nested, pem: bytes, previous: Any = None, opening: Any = None, record: Any = None, asked: Any = None
 ) -> str:
     """Return a sentence that says what was verified; raise RefusedError with the reason if something is not true."""
     check_signed(receipt, pem)

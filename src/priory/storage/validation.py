@@ -217,6 +217,7 @@ COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "feature_names_in_": Array,
     "clock_": float,
     "stale_": tuple[str, ...],
+    "released_": tuple[float, ...],
     "sample_changes_": int,
     "corrections_": Corrections,
     "alpha_": float,

@@ -18,6 +18,8 @@
     inspect     list what a model file contains and would reveal
     issue_receipt   state what a model file has learned in a signed receipt
     verify      verify a receipt of forgetting
+    make_card   describe a model file on a page
+    release     write a differentially private copy of a model file
 
 Files are read a block at a time, so they may be larger than memory. Every function takes paths with the keyword
 arguments of `FileTask`, or a `FileTask`: the files, the `ReadOptions` for parsing them, the `ColumnOptions` for their
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
-    from priory.workflows.erasure import ReceiptFiles, issue_receipt, verify
+    from priory.workflows.erasure import ReceiptFiles, issue_receipt, make_card, release, verify
     from priory.workflows.evaluation import Evaluation, JudgingOptions, evaluate
     from priory.workflows.explanations import explain, explain_values, find_counterfactuals, rank_columns
     from priory.workflows.model_files import Callbacks, FileTask
@@ -69,10 +71,12 @@ __all__ = [
     "inspect",
     "issue_receipt",
     "learn",
+    "make_card",
     "merge",
     "predict",
     "rank_columns",
     "refresh",
+    "release",
     "report",
     "train",
     "verify",
@@ -106,10 +110,12 @@ _HOME = {
     "inspect": "storage",
     "issue_receipt": "workflows.erasure",
     "learn": "workflows.updates",
+    "make_card": "workflows.erasure",
     "merge": "workflows.updates",
     "predict": "workflows.prediction",
     "rank_columns": "workflows.explanations",
     "refresh": "workflows.updates",
+    "release": "workflows.erasure",
     "report": "workflows.reports",
     "train": "workflows.training",
     "verify": "workflows.erasure",

@@ -1,4 +1,4 @@
-"""Receipts of model files: write them when a model is trained or forgets, and verify them."""
+"""What leaves a model file: receipts of rows that were forgotten, private releases, and the record as JSON."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import priory
 from priory.errors import DataError
 from priory.estimators.label_encoding import encode_labels
+from priory.export.model_card import ModelCard
 from priory.learning.record_export import export_rows
 from priory.sources.column_types import make_model_rows
-from priory.storage import load, updating
+from priory.storage import inspect, load, updating
 from priory.storage.receipt_verifier import encode_canonically
-from priory.storage.receipts import Issued, ReceiptBook, export_model, verify_with_model
+from priory.storage.receipts import Issued, ReceiptBook, export_model, read_chain, verify_with_model
 from priory.storage.saved_files import replace_file
 from priory.workflows.model_files import (
     FileTask,
@@ -26,7 +28,7 @@ from priory.workflows.model_files import (
 )
 
 if TYPE_CHECKING:
-    from priory.workflows.model_files import FileModel, PathLike
+    from priory.workflows.model_files import FileModel, PathLike, TableOrTextClassifier
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,39 @@ def issue_receipt(model: PathLike, files: ReceiptFiles, key: PathLike | None = N
         if file.model is None:
             raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(model))
         return files.issue_state(model, load_classifier(file.model))
+
+
+def release(
+    model: PathLike, out: PathLike, epsilon: float, domains: PathLike, key: PathLike | None = None
+) -> TableOrTextClassifier:
+    """Write a differentially private copy of a model file; ``domains`` is a JSON file, the target among its columns.
+
+    Parameters
+    ----------
+    model, out : paths of model files
+    epsilon : float
+        The privacy budget.
+    domains : path
+        A JSON object of column to possible labels, or to bounds [low, high]; the classes under the name of the target.
+    key : path, optional
+        The model must be signed with this key.
+    """
+    trained = load_classifier(model, key)
+    if not isinstance(trained, priory.NaiveBayes):
+        raise DataError(f"{os.fspath(model)}: words have no declared domain; only models of tables can be released")
+    declared = _read_json(domains)
+    target = getattr(trained, "target_", "label")
+    if not isinstance(declared, dict) or not isinstance(declared.get(target), list):
+        raise DataError(f"{os.fspath(domains)}: does not give the classes; add a list of them as {target!r}")
+    made = trained.release(epsilon, domains=declared, classes=declared[target])
+    priory.save(made, out)
+    return made
+
+
+def make_card(model: PathLike, key: PathLike | None = None) -> ModelCard:
+    """A page about a model file, from facts in the file only."""
+    loaded = load_classifier(model, key)
+    return ModelCard(os.path.basename(model), loaded, inspect(model, key=key).as_dict(), read_chain(loaded))
 
 
 def export_file(model: PathLike, key: PathLike | None = None) -> bytes:
