@@ -37,10 +37,10 @@ WEIGHTS = (0.1, 0.3)  # of a text without label
 SHOWN_SMOOTHING, SCALED_SMOOTHING = 0.1, 0.01  # virtual texts of each token
 SHOWN_STRENGTHS, SCALED_STRENGTHS = (100.0, 1_000.0, 10_000.0), (3.0, 30.0, 300.0)  # of the shares of all texts
 SparseTexts = Any  # scipy's csr_array, whose types NumPy's arrays do not fit
-EXPONENTS = np.geomspace(0.01, 5.0, 28)
+TABLE_EXPONENTS = np.geomspace(0.01, 5.0, 28)
 
 
-class Candidate(NamedTuple):
+class TokenCandidate(NamedTuple):
     """A way to estimate token probabilities."""
 
     scaled: bool  # tokens by their idf, texts of unit length
@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Texts:
+class MarkedTexts:
     """Labelled texts and texts without label, over the same tokens."""
 
     labelled: SparseTexts  # (texts, tokens): 1 for each token of a text
@@ -63,7 +63,7 @@ class Texts:
     others: SparseTexts  # (texts, tokens)
     n_classes: int
 
-    def read(self, scaled: bool) -> Texts:
+    def read(self, scaled: bool) -> MarkedTexts:
         """Scale tokens by idf, and texts to unit length, if asked for."""
         if not scaled:
             return self
@@ -89,7 +89,7 @@ def scale_rows(rows: SparseTexts, idf: Array) -> SparseTexts:
     return sparse.csr_array(scaled.multiply(inverse[:, None]))
 
 
-def estimate_tokens(texts: Texts, candidate: Candidate, rows: Array) -> tuple[Array, Array]:
+def estimate_tokens(texts: MarkedTexts, candidate: TokenCandidate, rows: Array) -> tuple[Array, Array]:
     """Log token probabilities (tokens, classes) and log class shares (classes,) from the labelled ``rows``.
 
     ``texts`` are read as the candidate reads them.
@@ -121,7 +121,7 @@ def normalise_counts(counts: Array, n: Array, prior: Array | float) -> tuple[Arr
 class LeftOutAnswers(NamedTuple):
     """Answers to labelled texts by a candidate that has not learned them."""
 
-    candidate: Candidate
+    candidate: TokenCandidate
     exponent: float
     log_probabilities: Array  # (texts, classes)
 
@@ -130,7 +130,7 @@ class LeftOutAnswers(NamedTuple):
         return -self.log_probabilities[np.arange(len(group)), group]
 
 
-def leave_out_folds(texts: Texts, candidate: Candidate, fold: Array) -> LeftOutAnswers:
+def leave_out_folds(texts: MarkedTexts, candidate: TokenCandidate, fold: Array) -> LeftOutAnswers:
     """Answer each labelled text by the candidate without its fold."""
     scores = np.empty((len(texts.group), texts.n_classes))
     for k in range(int(fold.max()) + 1):
@@ -149,11 +149,11 @@ def choose_exponent(scores: Array, group: Array) -> float:
     """
     mistaken = 1.0 / (len(group) + 2.0)
     losses = []
-    for exponent in EXPONENTS:
+    for exponent in TABLE_EXPONENTS:
         log_p = log_normalise(exponent * scores)
         own = log_p[np.arange(len(group)), group]
         losses.append(-((1 - mistaken) * own + mistaken * log_p.mean(axis=1)).mean())
-    return float(EXPONENTS[int(np.argmin(losses))])
+    return float(TABLE_EXPONENTS[int(np.argmin(losses))])
 
 
 def assign_text_folds(group: Array) -> Array:
@@ -166,17 +166,17 @@ def assign_text_folds(group: Array) -> Array:
     return fold
 
 
-def answer_by_candidates(texts: Texts, fold: Array) -> Iterator[LeftOutAnswers]:
+def answer_by_candidates(texts: MarkedTexts, fold: Array) -> Iterator[LeftOutAnswers]:
     """Yield the left-out answers of all candidates; the strength of the shares is chosen without other texts."""
     with limit_blas_threads():
         for scaled in (False, True):
             read = texts.read(scaled)
             by_strength = [
-                leave_out_folds(read, Candidate(scaled, strength), fold)
+                leave_out_folds(read, TokenCandidate(scaled, strength), fold)
                 for strength in (SCALED_STRENGTHS if scaled else SHOWN_STRENGTHS)
             ]
             best = min(by_strength, key=lambda answers: float(answers.find_losses(texts.group).mean()))
-            for alone in (leave_out_folds(read, Candidate(scaled, 0.0), fold), best):
+            for alone in (leave_out_folds(read, TokenCandidate(scaled, 0.0), fold), best):
                 yield alone
                 for weight in WEIGHTS if texts.others.shape[0] else ():
                     yield leave_out_folds(read, alone.candidate._replace(weight=weight), fold)
@@ -193,7 +193,7 @@ class TokenTable:
     exponent: float
 
     @classmethod
-    def of(cls, texts: Texts, features: TokenFeatures, answers: LeftOutAnswers) -> TokenTable:
+    def of(cls, texts: MarkedTexts, features: TokenFeatures, answers: LeftOutAnswers) -> TokenTable:
         """Estimate a candidate from all texts."""
         read = texts.read(answers.candidate.scaled)
         with limit_blas_threads():

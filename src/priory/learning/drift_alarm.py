@@ -308,7 +308,7 @@ class DriftMonitor:
 
     Parameters
     ----------
-    X, y : the rows before the stream, and their classes if those of the stream will be known
+    X, y : the rows before the stream, and their classes if the stream has classes
         A few hundred at least: their values and quantiles define what is counted.
     false_alarms : float
         The probability of ever giving an alarm if nothing changes.
@@ -366,8 +366,8 @@ class DriftMonitor:
             raise DataError(f"there are {len(cells[0])} rows and {len(classes)} classes; give one for each row.")
         found = None
         while len(cells[0]) >= ROWS_OF_A_BLOCK and found is None:
-            some, cells = ([x.take_rows(part) for x in cells] for part in (BLOCK, REST))
-            own, classes = classes[BLOCK], classes[REST]
+            some, cells = ([x.take_rows(part) for x in cells] for part in (BLOCK_ROWS, LATER_ROWS))
+            own, classes = classes[BLOCK_ROWS], classes[LATER_ROWS]
             found = self._add_block(self.counter.count(some, own if self.counter.classes is not None else None))
         self._waiting, self._classes = cells, classes
         return found
@@ -394,7 +394,7 @@ class DriftMonitor:
         return Drift(lines, len(total), self.false_alarms, since)
 
 
-BLOCK, REST = slice(ROWS_OF_A_BLOCK), slice(ROWS_OF_A_BLOCK, None)
+BLOCK_ROWS, LATER_ROWS = slice(ROWS_OF_A_BLOCK), slice(ROWS_OF_A_BLOCK, None)
 
 
 def accumulate(tallies: Sequence[Tally]) -> list[Tally]:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from priory.calibration.table_encoding import TableEncoding, make_one_hot
-from priory.calibration.token_tables import Texts, scale_rows
+from priory.calibration.token_tables import MarkedTexts, scale_rows
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array
@@ -29,9 +29,9 @@ from priory.text.token_features import MIN_FEATURE_COUNT
 
 MAX_ROWS_COMPARED = 2000  # rows that each row is compared with
 DENSITY_POWER = 0.25
-MIN_ROWS_FOR_CURVE = 20  # kept rows: with fewer the learning curve is not known
+MIN_KEPT_ROWS = 20  # kept rows: with fewer the learning curve is not known
 MAX_POWER = 1.0  # of the learning curve
-MIN_GAIN = 0.002  # of accuracy: for less, more labels are not worth while
+MIN_ACCURACY_GAIN = 0.002  # of accuracy: for less, more labels are not worth while
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Questions:
         """Whether more labels are expected to gain too little."""
         if self.accuracy is None or self.expected_accuracy is None:
             return False
-        return self.expected_accuracy - self.accuracy < MIN_GAIN
+        return self.expected_accuracy - self.accuracy < MIN_ACCURACY_GAIN
 
     def __str__(self) -> str:
         if self.accuracy is None or self.expected_accuracy is None:
@@ -120,7 +120,7 @@ def describe_block(block: Cells) -> Any:
         shown = np.bincount(bags.ids)
         rows = sparse.csr_array((np.ones(len(bags.ids)), bags.ids, bags.indptr), shape=(len(bags), len(shown)))
         marked, none = rows[:, np.flatnonzero(shown >= MIN_FEATURE_COUNT)], np.zeros(0, dtype=np.int64)
-        return Texts(marked, none, none, marked[:0], 1).read(scaled=True).labelled
+        return MarkedTexts(marked, none, none, marked[:0], 1).read(scaled=True).labelled
     encoding = TableEncoding.of([block], np.ones(len(block)))
     one_hot = make_one_hot(encoding.encode([block]), encoding.starts)
     values = np.ones(len(one_hot.indices)), one_hot.indices, one_hot.ends
@@ -130,7 +130,7 @@ def describe_block(block: Cells) -> Any:
 def expect_accuracy(learned: Learned, n: int) -> tuple[float | None, float | None]:
     """The accuracy of left-out rows now, and with n more labelled rows, by the learning curve."""
     sample = learned.statistics.sample
-    if sample is None or len(sample) < MIN_ROWS_FOR_CURVE:
+    if sample is None or len(sample) < MIN_KEPT_ROWS:
         return None, None
     half = sample.take(pick_half(sample.group))
     part = replace(learned.model().observe(half.blocks, half.group, half.weight), sample=half)

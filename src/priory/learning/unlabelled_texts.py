@@ -16,7 +16,7 @@ import numpy as np
 
 from priory.calibration.token_tables import (
     LeftOutAnswers,
-    Texts,
+    MarkedTexts,
     TokenTable,
     answer_by_candidates,
     assign_text_folds,
@@ -41,7 +41,7 @@ MAX_OTHERS_TO_CHOOSE = 5000  # texts without label that candidates are compared 
 MIN_ERRORS = 1.0  # standard errors by which a candidate has to be better
 # the same without texts without label, and where labelled texts are not better than the base rate by one
 MANY_ERRORS = 2.0
-MIN_GAIN = 0.005  # and at least, in nats
+MIN_NATS = 0.005  # and at least, in nats
 SHARES = (1.0, 0.5)  # of a candidate in the pooled answer; without other texts the second only
 NO_CLASS = np.array([0])
 
@@ -127,10 +127,10 @@ def choose_texts(learned: Learned) -> TextChoice:
     labelled, kept = take_bags(sample, len(sample)), None if others is None else others.sample
     features, fold = choose_shared_tokens(labelled, take_bags(kept, len(kept or ()))), assign_text_folds(sample.group)
 
-    def read(max_texts: int) -> Texts:
+    def read(max_texts: int) -> MarkedTexts:
         pair = labelled, take_bags(kept, max_texts)
         known, more = (mark_tokens(features, bags, learned.rows.vocabulary) for bags in pair)  # type: ignore[attr-defined]
-        return Texts(known, sample.group.astype(np.int64), sample.weight, more, len(learned.classes))
+        return MarkedTexts(known, sample.group.astype(np.int64), sample.weight, more, len(learned.classes))
 
     base, group = answer_left_out_folds(learned, sample, fold), sample.group
     # what an exponent alone would gain is no merit of other texts
@@ -146,7 +146,7 @@ def choose_texts(learned: Learned) -> TextChoice:
             losses = find_losses(pooled, group)
             gain = base_losses - losses
             errors = MIN_ERRORS if answers.candidate.weight and has_signal else MANY_ERRORS
-            if losses.mean() < least and gain.mean() > MIN_GAIN and measure_gain(gain) > errors:
+            if losses.mean() < least and gain.mean() > MIN_NATS and measure_gain(gain) > errors:
                 least, chosen = float(losses.mean()), (answers, share)
                 change = (
                     f"left-out log loss {base_losses.mean():.3f} -> {least:.3f}, by {measure_gain(gain):.1f} errors"
