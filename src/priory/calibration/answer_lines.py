@@ -91,7 +91,7 @@ def split_text_answers(model: CalibratedModel, cells: Sequence[Cells]) -> TextAn
 
 
 def finish_text_lines(model: CalibratedModel, found: TextAnswers, row: int, lines: Array) -> AnswerLines:
-    """Complete the lines (lines, classes) of one text by those of no word."""
+    """Add the lines that belong to no word to the lines (lines, classes) of one text."""
     first, ends, answers = found.first[row], lines.T[None], found.answers[row : row + 1]
     if model.corrections is not None and model.corrections.members:
         empty = PoolLines(model.corrections, np.zeros((0, 0, 0)), np.ones(1))  # starts from a text without words
@@ -112,7 +112,7 @@ def limit_lines(model: CalibratedModel, found: AnswerLines, answers: Array) -> A
 
 
 def _split_pool(model: CalibratedModel, cells: Sequence[Cells]) -> AnswerLines:
-    """The lines of a pool of members, with those of the parts of the model in their order."""
+    """The lines of a pool of members, the parts of the model first and in their order."""
     assert model.corrections is not None
     pool = PoolLines.of(model.corrections)
     rows, texts, log_prior = model.encode_rows(cells), model.weigh_texts(cells), model.model.estimated_log_prior()
@@ -143,8 +143,8 @@ class PoolLines:
     """What each part of the pooled logits did to the answers.
 
     The base rate has a share in the answers, so that a part does the less, the surer the others are. So all parts are
-    moved from those of a learned row to those of the row, at the same pace, and each has what it adds to the answer on
-    the way (Aumann-Shapley values), on average over some learned rows.
+    moved from their values in a learned row to their values in this row, at the same pace, and each has what it adds to
+    the answer on the way (Aumann-Shapley values), on average over some learned rows.
     """
 
     corrections: Corrections

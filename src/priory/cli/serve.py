@@ -150,8 +150,6 @@ def _open_log(path: str) -> AbstractContextManager[TextIO]:
 
 def _keep_folder(folder: Path, backup: str | None, restored: str | None, erased: str | None, upgrade: bool) -> None:
     """Back up, restore or upgrade a data folder, or list what was erased from it."""
-    import msgspec
-
     from priory.service import backups
     from priory.workflows.model_files import format_count
 
@@ -159,8 +157,7 @@ def _keep_folder(folder: Path, backup: str | None, restored: str | None, erased:
         backups.back_up(folder, Path(backup))
         click.echo(f"wrote {backup}")
     elif restored:
-        listed = b"{}" if erased is None else Path(erased).read_bytes()
-        erasures = msgspec.json.decode(listed, type=backups.Erasures)
+        erasures = backups.Erasures() if erased is None else backups.Erasures.parse(Path(erased).read_bytes())
         n_rows = backups.restore(Path(restored), folder, erasures)
         click.echo(f"restored {folder}; erased {format_count(n_rows, 'row')} again")
         for line in erasures.unlisted:
@@ -168,7 +165,7 @@ def _keep_folder(folder: Path, backup: str | None, restored: str | None, erased:
     elif upgrade:
         click.echo(f"upgraded {folder} from version {backups.upgrade(folder)}")
     else:
-        click.echo(msgspec.json.encode(backups.list_erasures(folder)))
+        click.echo(backups.list_erasures(folder).to_json())
 
 
 def _change_tokens(

@@ -264,7 +264,7 @@ class OpenTexts:
         return True
 
     def restart(self, statistics: ModelStatistics) -> None:
-        """Do nothing: the counts are those of all texts."""
+        """Do nothing: all texts are counted."""
 
     @property
     def needs_record(self) -> bool:

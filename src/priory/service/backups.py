@@ -42,6 +42,18 @@ class Erasures(msgspec.Struct, frozen=True):
     models: list[int] = []
     unlisted: list[str] = []  # one line for each event that forgot rows which are not in the journal
 
+    @classmethod
+    def parse(cls, text: bytes) -> Erasures:
+        """Read a list that `to_json` has written."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.MsgspecError as error:
+            raise DataError(f"the list of erased rows cannot be read: {error}") from None
+
+    def to_json(self) -> bytes:
+        """The list as JSON."""
+        return msgspec.json.encode(self)
+
 
 def list_erasures(folder: Path) -> Erasures:
     """Read from a data folder what has been erased; the service may be running."""
