@@ -264,7 +264,7 @@ class OpenTexts:
         return True
 
     def restart(self, statistics: ModelStatistics) -> None:
-        """Do nothing: the counts are those of all texts."""
+        """Do nothing: the counts include all texts."""
 
     @property
     def needs_record(self) -> bool:
