@@ -8,7 +8,6 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import betaincinv, betaln, log, x_log_y
@@ -17,7 +16,7 @@ from priory.core.typing import Array
 from priory.families import dirichlet
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.open_columns import OpenBooleans, OpenColumns
-from priory.families.open_guards import ColumnGuard
+from priory.families.open_guards import ColumnGuard, guard_support
 
 
 @register_record("Trials", axes={"n": "ce", "successes": "cd", "outside": "ce"})
@@ -161,7 +160,7 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     def guard(self, statistics: BernoulliStatistics, group: int) -> ColumnGuard:
         successes = statistics.successes[group]
         n, outside = (np.broadcast_to(x[group], successes.shape) for x in (statistics.n, statistics.outside))
-        return SupportGuard(0, 1, True, n, outside, successes)
+        return guard_support(0, 1, True, n, outside, successes)
 
     def open(self, statistics: BernoulliStatistics) -> OpenColumns:
         is_proper = np.all(np.asarray(self.a) > 0) and np.all(np.asarray(self.b) > 0)

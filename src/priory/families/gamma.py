@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import gammainc, gammaincinv, gammaln, log_by_table, log_sum_exp, ndtri, psi, psi_prime
@@ -18,7 +17,7 @@ from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps
 from priory.families.open_columns import OpenColumns, OpenGammas
-from priory.families.open_guards import ColumnGuard
+from priory.families.open_guards import ColumnGuard, guard_support
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # beyond these, sums would overflow
 MIN_EXCESS = MIN_VARIATION**2  # of log(mean x) over mean(log x)
@@ -336,7 +335,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         return np.where(statistics.find_varying(), super().evidence(statistics), -np.inf)
 
     def guard(self, statistics: GammaStatistics, group: int) -> ColumnGuard:
-        return SupportGuard(MIN_GAMMA_VALUE, MAX_GAMMA_VALUE, False, statistics.n[group], statistics.outside[group])
+        return guard_support(MIN_GAMMA_VALUE, MAX_GAMMA_VALUE, False, statistics.n[group], statistics.outside[group])
 
     def open(self, statistics: GammaStatistics) -> OpenColumns:
         return OpenGammas(self, statistics)

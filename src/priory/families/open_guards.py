@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from priory.core._kernel import rows as kernel
+from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.families.moments import Moments
 from priory.families.open_columns import OpenRecord
@@ -80,6 +81,13 @@ def guard_rounded_numbers(records: Sequence[ValueCounts], group: int, bits: int)
     """A guard on counts of numbers rounded to ``bits``."""
     values = [np.ascontiguousarray(record.values, dtype=float) for record in records]
     return kernel.RoundedGuard(values, [record.counts[group] for record in records], bits)
+
+
+def guard_support(
+    low: float, high: float, whole: bool, n: Array, outside: Array, total: Array | None = None
+) -> ColumnGuard:
+    """A guard on the numbers (columns,) inside and outside of a family's support, and on the sum of those inside."""
+    return kernel.SupportGuard(low, high, whole, n, outside, total)
 
 
 def guard_moments(record: Moments, group: int) -> ColumnGuard:

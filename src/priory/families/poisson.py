@@ -8,7 +8,6 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import MAX_EXACT_COUNT, gammaincinv, gammaln, log, log_factorial, x_log_y
@@ -17,7 +16,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, register_family
 from priory.families.open_columns import OpenColumns, OpenPoisson
-from priory.families.open_guards import ColumnGuard
+from priory.families.open_guards import ColumnGuard, guard_support
 
 EXCESS_ROUNDING = 1e-12  # relative error of a sum of logarithms, each of them rounded
 
@@ -148,7 +147,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
 
     def guard(self, statistics: PoissonStatistics, group: int) -> ColumnGuard:
         counts = statistics.n[group], statistics.outside[group], statistics.events.to_floats()[group]
-        return SupportGuard(0, MAX_EXACT_COUNT, True, *counts)
+        return guard_support(0, MAX_EXACT_COUNT, True, *counts)
 
     def open(self, statistics: PoissonStatistics) -> OpenColumns:
         return OpenPoisson(self, statistics)

@@ -19,7 +19,7 @@ from priory.learning.live_evidence import can_follow_counts
 if TYPE_CHECKING:
     from priory.learning.learned import Learned
 
-N_BLOCKS = 4  # by the last bits of the hash; the first bits are small, because the smallest hashes are kept
+N_BLOCKS = 4  # by the last bits of the hash: kept rows have the smallest hashes, so the first bits are alike
 
 
 @dataclass(frozen=True)

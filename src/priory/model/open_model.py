@@ -264,7 +264,7 @@ class OpenTexts:
         return True
 
     def restart(self, statistics: ModelStatistics) -> None:
-        """Do nothing: all texts are counted."""
+        """Do nothing: the counts include all texts."""
 
     @property
     def needs_record(self) -> bool:
