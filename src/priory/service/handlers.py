@@ -18,6 +18,7 @@ from priory.core.typing import Array, ReturnT
 from priory.errors import DataError, ServiceError
 from priory.evaluation.decisions import ABSTAIN, decide
 from priory.evaluation.scores import Scores
+from priory.model.ledger_output import convert_ledger_to_dict
 from priory.service.changes import (
     ChangeAnswer,
     DeleteRequest,
@@ -50,7 +51,6 @@ from priory.service.messages import (
 )
 from priory.service.model_store import ServedModel
 from priory.service.request_reading import LINES_TYPE, MAIL_TYPE, MESSAGE_TYPE, Call
-from priory.workflows.explanations import convert_ledger_to_dict
 
 MAX_EVENTS_PER_PAGE = 1000
 MAX_LEDGER_CELLS = 2_000_000  # words x classes of one request, at about 80 bytes each

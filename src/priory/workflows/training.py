@@ -44,8 +44,8 @@ from priory.workflows.training_results import TrainingOptions, TrainingResult, a
 if TYPE_CHECKING:
     from priory.evaluation.regression_scores import RegressionScores
     from priory.leakage.findings import Findings
+    from priory.model.ledger_output import JSONValue
     from priory.regression.linear_regression import BayesianLinearRegression
-    from priory.workflows.explanations import JSONValue
     from priory.workflows.model_files import Paths, TableOrTextClassifier
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
     from priory.export.html_report import Report
     from priory.leakage.findings import Findings
-    from priory.workflows.explanations import JSONValue
+    from priory.model.ledger_output import JSONValue
     from priory.workflows.model_files import TableOrTextClassifier
 
 MAX_AUDIT_BYTES = 1 << 20  # of the sample: an audit takes a hundred times the memory of its rows
