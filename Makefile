@@ -76,7 +76,6 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/exact.py --write
 	$(PYTHON) benchmarks/text.py
 	$(PYTHON) benchmarks/trees.py
-	$(PYTHON) benchmarks/averaging.py
 	$(PYTHON) benchmarks/regression.py
 	$(PYTHON) benchmarks/storage.py
 	$(PYTHON) benchmarks/leakage.py

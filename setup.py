@@ -15,6 +15,8 @@ OPTIONS = {
     "priory.core._kernel.products": ["-O3"],
     "priory.core._kernel.rows": ["-O3", "-fno-math-errno"],
     "priory.core._kernel.text": ["-O3"],
+    # one multiplication and one addition, never both at once: the same bits on every machine
+    "priory.core._kernel.trees": ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"],
 }
 INCLUDED = [*glob("src/priory/core/_kernel/*.pxi"), *glob("src/priory/core/_kernel/*.h")]
 NEEDS_COMPILER = (

@@ -18,8 +18,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from example_models import Example
-from priory.storage.container import HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
-from priory.storage.manifest import ARRAY_DTYPES, FORMAT_VERSION
+from priory.storage.container import (
+    ARRAY_DTYPES,
+    FORMAT_VERSION,
+    HEADER_STRUCT,
+    MAGIC_BYTES,
+    ArraySections,
+    pack_model_file,
+)
 from priory.storage.saved_files import make_padding
 from priory.storage.value_trees import encode_value
 

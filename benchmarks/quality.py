@@ -1,12 +1,13 @@
 """Quality of the probabilities: every classification data set, compared with its peers in one run.
 
     pip install lightgbm xgboost catboost        # peers that are not installed are left out
-    OMP_NUM_THREADS=1 python benchmarks/quality.py [costs|tables]     # writes results/quality_*.md
+    OMP_NUM_THREADS=1 python benchmarks/quality.py [costs|tables|splits]     # writes results/quality_*.md
 
 Needs the data sets (see datasets.py). Five folds, the same for all models, each with its defaults (scikit-learn's after
 the usual preparation). Log loss is in nats; no probability counts as less than 1e-15. What the peers answered is kept
 in the folder for temporary files, because they take most of an hour and do not depend on Priory. Costs takes about six
-minutes on two quiet cores. Texts are in quality_texts.py.
+minutes on two quiet cores. Splits is quick: at most 1,500 rows are learned and 1,500 judged, three times, beside peers
+that are tuned. Texts are in quality_texts.py.
 
 What corrections are made of, and their few constants, was chosen on half of the tables (``TUNED_ON``, with other folds
 than those here) and on simulated ones. The results on all tables were looked at four times before, and
@@ -29,10 +30,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
@@ -54,6 +56,7 @@ lightgbm, xgboost, catboost = map(import_if_installed, ("lightgbm", "xgboost", "
 TUNED_ON = ("car", "heart_cleveland", "mushroom", "soybean", "spambase", "titanic", "wine")
 OLD_DEFAULT = 0.2068  # the mean log loss of NaiveBayes() of version 0.2 on the same folds
 KEPT = Path(tempfile.gettempdir()) / "priory_quality_peers.json"
+BOOSTING = "HistGradientBoosting"
 RESULTS = Path(__file__).parent / "results"
 NUMBERS, LABELS = make_column_selector(dtype_include=float), make_column_selector(dtype_include="category")
 
@@ -208,6 +211,120 @@ def tables() -> list[str]:
     return lines
 
 
+# -- splits, beside peers that are tuned -------------------------------------------------------------------------------
+
+SPLITS, MAX_SPLIT_ROWS, LEAST_SPLIT_PROBABILITY = 3, 1500, 1e-6
+CONFIGURATIONS, TUNING_FOLDS = 6, 3
+
+
+class TunedLightGBM(Boosted):
+    """LightGBM with the best of some random configurations, by cross-validation with early stopping."""
+
+    def fit(self, x: pd.DataFrame, y: Any) -> TunedLightGBM:
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        x, rng, tried = self.rename(x), np.random.default_rng(0), []
+        for _ in range(CONFIGURATIONS):
+            options = {
+                "learning_rate": float(10 ** rng.uniform(-2, -0.7)),
+                "num_leaves": int(2 ** rng.uniform(2, 6)),
+                "min_child_samples": int(2 ** rng.uniform(1, 6)),
+                "colsample_bytree": float(rng.uniform(0.4, 1)),
+                "reg_lambda": float(10 ** rng.uniform(-3, 1)),
+            }
+            tried.append((*self.judge(x, codes, options), options))
+        _, rounds, options = min(tried, key=lambda found: found[0])
+        self.model = self.make(rounds, options).fit(x, codes)
+        return self
+
+    def make(self, rounds: int, options: dict[str, Any]) -> Any:
+        return lightgbm.LGBMClassifier(n_estimators=rounds, verbose=-1, random_state=0, n_jobs=1, **options)
+
+    def judge(self, x: pd.DataFrame, codes: Any, options: dict[str, Any]) -> tuple[float, int]:
+        """The mean loss and number of rounds over the folds."""
+        found = []
+        for train, test in StratifiedKFold(TUNING_FOLDS, shuffle=True, random_state=0).split(codes, codes):
+            judged = [(x.iloc[test], codes[test])]
+            stop = [lightgbm.early_stopping(30, verbose=False)]
+            model = self.make(1000, options).fit(x.iloc[train], codes[train], eval_set=judged, callbacks=stop)
+            found.append((next(iter(model.best_score_["valid_0"].values())), model.best_iteration_))
+        loss, rounds = np.mean(found, axis=0)
+        return float(loss), max(1, int(rounds))
+
+
+def tuned_regression() -> Any:
+    return make_pipeline(prepared(filled(StandardScaler())), LogisticRegressionCV(Cs=8, cv=3, max_iter=1000))
+
+
+def list_split_tables() -> dict[str, tuple[Any, Any]]:
+    """The given tables and scikit-learn's own, without classes that are too rare to be split."""
+    found = read_tables()
+    for name, read in (("sklearn_digits", load_digits), ("sklearn_breast_cancer", load_breast_cancer)):
+        bunch = read(as_frame=True)
+        found[name] = bunch.data, np.asarray(bunch.target).astype(str)
+    tables = {}
+    for name, (table, y) in found.items():
+        classes, counts = np.unique(y, return_counts=True)
+        kept = np.isin(y, classes[counts >= 8])
+        tables[name] = table[kept].reset_index(drop=True), y[kept]
+    return tables
+
+
+def measure_errors(p: Any, y: Any, classes: Any) -> tuple[float, float, float, float]:
+    """Log loss, error rate, Brier score and expected calibration error of the likeliest class (10 bins)."""
+    p = np.clip(p, LEAST_SPLIT_PROBABILITY, 1)
+    p /= p.sum(axis=1, keepdims=True)
+    truth = np.searchsorted(classes, y)[:, None] == np.arange(len(classes))
+    right, top = truth[np.arange(len(y)), p.argmax(axis=1)], p.max(axis=1)
+    bins = np.minimum((top * 10).astype(int), 9)
+    gap = np.abs(np.bincount(bins, right, 10) - np.bincount(bins, top, 10)).sum() / len(y)
+    return float(-np.log(p[truth]).mean()), 1 - float(right.mean()), float(((p - truth) ** 2).sum(axis=1).mean()), gap
+
+
+def splits() -> list[str]:
+    peers = {"LogisticRegressionCV": tuned_regression, BOOSTING: PEERS[BOOSTING]}
+    if lightgbm is not None:
+        peers |= {"LightGBM": PEERS["LightGBM"], "LightGBM, tuned": lambda: TunedLightGBM("LightGBM")}
+    if catboost is not None:
+        peers["CatBoost"] = PEERS["CatBoost"]
+    names, measures = [*OURS, *peers], ("log loss", "error rate", "Brier score", "calibration error")
+    found: dict[str, Any] = {}
+    lines = [
+        f"Log loss, mean of {SPLITS} splits.",
+        "",
+        f"| set | {' | '.join(names)} |",
+        "|---" * (len(names) + 1) + "|",
+    ]
+    for name, (table, y) in list_split_tables().items():
+        results, classes, ready = {k: [] for k in names}, np.unique(y), typed(table)
+        for seed in range(SPLITS):
+            train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=y)
+            train, test = train[:MAX_SPLIT_ROWS], test[:MAX_SPLIT_ROWS]
+            for k, make in (OURS | peers).items():
+                x = table if k in OURS else ready
+                model = fitted(make, x.iloc[train], y[train])
+                p = np.zeros((len(test), len(classes)))
+                p[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(x.iloc[test])
+                results[k].append(measure_errors(p, y[test], classes))
+        found[name] = {k: np.mean(r, axis=0) for k, r in results.items()}
+        lines.append(f"| {name} | " + " | ".join(f"{found[name][k][0]:.4f}" for k in names) + " |")
+        print(lines[-1], flush=True)
+    for title, chosen in (
+        ("all tables", list(found)),
+        ("tables not tuned on", [k for k in found if k not in TUNED_ON]),
+    ):
+        lines += ["", f"| {title} ({len(chosen)}) | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+        for m, measure in enumerate(measures):
+            values = pd.DataFrame({t: {k: found[t][k][m] for k in names} for t in chosen}).T
+            others = values.drop(columns="plain").rank(axis=1).mean()
+            lines.append(f"| {measure} | " + " | ".join(f"{values[k].mean():.4f}" for k in names) + " |")
+            ranks = " | ".join(f"{others[k]:.2f}" if k in others else "" for k in names)
+            lines.append(f"| rank by {measure} | {ranks} |")
+    loss = pd.DataFrame({t: {k: found[t][k][0] for k in names} for t in found}).T
+    worse = int((loss["NaiveBayes()"] > 1.01 * loss["plain"]).sum())
+    lines += ["", f"Worse than plain naive Bayes by more than 1 % on {worse} of {len(loss)}."]
+    return lines
+
+
 # -- what a default fit costs -----------------------------------------------------------------------------------------
 
 
@@ -219,7 +336,6 @@ def make_numbers(rows: int, columns: int) -> tuple[Any, Any]:
     return pd.DataFrame(x, columns=[f"c{j}" for j in range(columns)]), y
 
 
-BOOSTING = "HistGradientBoosting"
 ROUNDS, LONG = 3, 3.0  # rounds of models in turn; whoever takes more seconds is not asked again
 LIMITS: dict[tuple[int, int], Callable[[dict[str, float]], float]] = {  # seconds that a default fit may take
     (1000, 300): lambda seconds: 2.0,
@@ -272,8 +388,8 @@ def costs() -> list[str]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    parts = {"costs": costs, "tables": tables}
-    titles = {"costs": "What a default fit costs", "tables": "Quality on tables"}
+    parts = {"costs": costs, "tables": tables, "splits": splits}
+    titles = {"costs": "What a default fit costs", "tables": "Quality on tables", "splits": "Quality on small splits"}
     wanted = sys.argv[1:] or list(parts)
     for name in wanted:
         head = [f"# {titles[name]}", "", f"`OMP_NUM_THREADS=1 python benchmarks/quality.py {name}`"]

@@ -29,11 +29,18 @@ from pathlib import Path
 
 import priory as pr
 from priory.errors import NotLearnedError, ServiceError
-from priory.service.application import Service, ServiceSettings, make_application
 from priory.service.changes import ChangeRequest, CreateRequest, ForgetRequest, LearnRequest, UndoRequest
 from priory.service.labelled_rows import RowBatch
 from priory.service.model_store import ModelStore
-from priory.service.server import Address, find_files_with, make_server, open_sockets
+from priory.service.server import (
+    Address,
+    Service,
+    ServiceSettings,
+    find_files_with,
+    make_application,
+    make_server,
+    open_sockets,
+)
 from priory.service.writer import Writer
 
 RESULT = Path(__file__).parent / "results" / "service_crashes.md"

@@ -25,11 +25,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from priory.service.application import Service, ServiceSettings, make_application
 from priory.service.client import Client
 from priory.service.limits import Limits
 from priory.service.routes import ROUTES
-from priory.service.server import Address, make_server, open_sockets
+from priory.service.server import Address, Service, ServiceSettings, make_application, make_server, open_sockets
 from priory.service.tokens import TokenList, add_token
 
 RESULT = Path(__file__).parent / "results" / "service_fuzz.md"

@@ -6,10 +6,9 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from priory.service.application import Service, ServiceSettings, make_application
 from priory.service.client import Client
 from priory.service.pages.page_routes import make_page_routes
-from priory.service.server import Address, make_server, open_sockets
+from priory.service.server import Address, Service, ServiceSettings, make_application, make_server, open_sockets
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import course_pages
 import make_course
 from course_pages import PAGES, run_page, split_page
 from paths import ROOT
-from priory.course import check, format_answer, list_exercises
+from priory.bayes.course import check, format_answer, list_exercises
 from priory.errors import DataError
 from worked_examples import WORKED_EXAMPLES
 
@@ -68,7 +68,7 @@ def test_an_exercise_that_does_not_exist():
 
 def test_lecturers_get_a_file_with_all_answers(tmp_path):
     file = tmp_path / "exercises.md"
-    subprocess.run([sys.executable, "-m", "priory.course", str(file)], check=True)
+    subprocess.run([sys.executable, "-m", "priory.bayes.course", str(file)], check=True)
     text = file.read_text(encoding="utf-8")
     assert all(f"### {name}\n" in text and exercise.solution in text for name, exercise in EXERCISES.items())
 

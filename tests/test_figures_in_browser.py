@@ -11,7 +11,7 @@ from scipy.stats import beta, norm
 import build_docs
 from browser import open_page, serve_folder, start_browser
 from priory import BayesianLinearRegression, Continuum, Hypotheses, NaiveBayes
-from priory.course import check, format_answer, list_exercises
+from priory.bayes.course import check, format_answer, list_exercises
 from priory.families import Bernoulli, Gaussian
 from priory.regression import NormalInverseGamma
 from test_worked_examples import joint, posterior, table

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaln
 
 from priory.core.column_kernels import sum_by_class
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, nan_where_zero, register_family
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import priory
 from course_pages import PAGES as COURSE_PAGES
-from priory.course import list_exercises
+from priory.bayes.course import list_exercises
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGE, SITE = ROOT / "build" / "docs", ROOT / "build" / "site"
@@ -45,7 +45,7 @@ PUBLIC_MODULES = {
     "priory.workflows": "What the commands do",
     "priory.service.client": "The client of the service",
     "priory.errors": "Errors and warnings",
-    "priory.course": "The exercises of the course",
+    "priory.bayes.course": "The exercises of the course",
 }
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from course_pages import COURSE, PAGES, ROOT
-from priory.course import list_exercises
+from priory.bayes.course import list_exercises
 
 NOTES = tomllib.loads((COURSE / "notes.toml").read_text(encoding="utf-8"))
 INDEX_START, INDEX_END = "<!-- notes: written by tools/make_course.py from notes.toml -->\n", "<!-- end of notes -->"

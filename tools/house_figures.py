@@ -31,28 +31,28 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # Ceilings: lines of code (no blanks, comments, docstrings) and modules of each folder. A change that needs more raises
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
-    "bayes": (740, 7),
+    "bayes": (860, 7),
     "calibration": (2_030, 13),
-    "cli": (1_640, 15),
-    "core": (1_880, 21),
-    "engines": (680, 6),
+    "cli": (1_530, 12),
+    "core": (1_860, 18),
+    "engines": (440, 5),
     "estimators": (1_650, 14),
-    "evaluation": (950, 10),
-    "export": (780, 6),
-    "families": (2_520, 18),
-    "leakage": (1_760, 17),
+    "evaluation": (940, 9),
+    "export": (760, 6),
+    "families": (2_510, 18),
+    "leakage": (1_750, 16),
     "learning": (1_470, 9),
-    "model": (2_340, 16),
-    "naive_bayes": (1_160, 9),
-    "plots": (920, 7),
+    "model": (2_360, 15),
+    "naive_bayes": (1_160, 8),
+    "plots": (910, 6),
     "regression": (1_450, 9),
-    "service": (3_800, 26),
-    "sources": (2_470, 14),
-    "storage": (1_420, 9),
-    "tables": (660, 6),
+    "service": (3_580, 22),
+    "sources": (2_490, 14),
+    "storage": (1_390, 8),
+    "tables": (770, 6),
     "text": (2_160, 11),
-    "top": (300, 4),
-    "workflows": (2_380, 16),
+    "top": (170, 3),
+    "workflows": (2_280, 12),
 }
 MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 35_100, 263, 1_590, 6, 120
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 11.9, 4, 15.3, 0
@@ -215,7 +215,7 @@ def measure_words(package: Path = PACKAGE) -> Figure:
 def measure_entries(package: Path = PACKAGE) -> Figure:
     """Entries that `ls src/priory` shows, without what is generated."""
     entries = sorted(p.name for p in package.iterdir() if p.name != "__pycache__" and p.suffix not in (".c", ".so"))
-    return Figure("entries in the top folder", len(entries), 26, entries)
+    return Figure("entries in the top folder", len(entries), 25, entries)
 
 
 def measure_cycles(modules: Tree) -> Figure:

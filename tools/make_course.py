@@ -2,7 +2,7 @@
 
 With `--results` the examples of the pages get the results that they really have first; look at the difference.
 
-1. The section "Exercises" of each page, from src/priory/sources/exercises.toml.
+1. The section "Exercises" of each page, from src/priory/bayes/exercises.toml.
 2. The index of the lecture notes in docs/course/index.md, from docs/course/notes.toml.
 3. The figures of the pages, drawn by their examples, into docs/figures/course: light and dark.
 4. The pages as notebooks with all results and figures into notebooks/.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from check_course import format_coverage, write_notes_index
 from course_pages import COURSE, PAGES, ROOT, Block, Cell, RunPage, darken, run_example, run_page
-from priory.course import Exercise, list_exercises
+from priory.bayes.course import Exercise, list_exercises
 
 FIGURES, NOTEBOOKS = ROOT / "docs" / "figures" / "course", ROOT / "notebooks"
 SITE = "../docs/course/"
@@ -28,7 +28,7 @@ INTRODUCTION = """
 Type an answer on the site, or check it in Python: `check` says whether it is right, or which mistake it looks like.
 
 ```python
->>> from priory.course import check
+>>> from priory.bayes.course import check
 
 ```
 """

@@ -4,16 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from priory import bayes, course, families, naive_bayes, plots, storage, workflows
+    from priory import bayes, families, naive_bayes, plots, storage, workflows
     from priory.bayes.continuum import Continuum
+    from priory.bayes.course import inbox
     from priory.bayes.finite import Hypotheses
-    from priory.course import inbox
     from priory.estimators.bayes_optimal import BayesOptimalClassifier, GibbsClassifier
     from priory.estimators.calibrated import Calibrated
     from priory.estimators.dependence import measure_dependence
     from priory.estimators.learning_curve import score_by_rows
     from priory.estimators.mdl_discretiser import MDLDiscretiser
     from priory.estimators.mdl_tree import MDLTreeClassifier
+    from priory.estimators.multi_label import MultiLabelClassifier
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.estimators.text_classifier import TextClassifier
     from priory.evaluation.bayes_error import bayes_rate
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from priory.export.html_report import report
     from priory.export.onnx import to_onnx
     from priory.leakage import audit
+    from priory.learning.drift_alarm import DriftMonitor, find_drift
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.regression.logistic_regression import BayesianLogisticRegression
     from priory.regression.sigmoid_unit import SigmoidUnit
@@ -39,10 +41,12 @@ __all__ = [
     "Calibrated",
     "Client",
     "Continuum",
+    "DriftMonitor",
     "GibbsClassifier",
     "Hypotheses",
     "MDLDiscretiser",
     "MDLTreeClassifier",
+    "MultiLabelClassifier",
     "NaiveBayes",
     "Scores",
     "SigmoidUnit",
@@ -50,9 +54,9 @@ __all__ = [
     "audit",
     "bayes",
     "bayes_rate",
-    "course",
     "decide",
     "families",
+    "find_drift",
     "inbox",
     "load",
     "measure_dependence",
@@ -76,10 +80,12 @@ _HOME = {
     "Calibrated": "estimators.calibrated",
     "Client": "service.client",
     "Continuum": "bayes.continuum",
+    "DriftMonitor": "learning.drift_alarm",
     "GibbsClassifier": "estimators.bayes_optimal",
     "Hypotheses": "bayes.finite",
     "MDLDiscretiser": "estimators.mdl_discretiser",
     "MDLTreeClassifier": "estimators.mdl_tree",
+    "MultiLabelClassifier": "estimators.multi_label",
     "NaiveBayes": "estimators.naive_bayes",
     "Scores": "evaluation.scores",
     "SigmoidUnit": "regression.sigmoid_unit",
@@ -87,7 +93,8 @@ _HOME = {
     "audit": "leakage",
     "bayes_rate": "evaluation.bayes_error",
     "decide": "evaluation.decisions",
-    "inbox": "course",
+    "find_drift": "learning.drift_alarm",
+    "inbox": "bayes.course",
     "load": "storage",
     "measure_dependence": "estimators.dependence",
     "report": "export.html_report",

@@ -1,8 +1,9 @@
-"""Exceptions and warnings that Priory raises, as one tree, and other libraries' messages in one line."""
+"""Exceptions and warnings that Priory raises, as one tree, and what their messages need."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 
 class PrioryError(Exception):
@@ -92,3 +93,19 @@ def shorten_message(error: Exception) -> str:
     text = re.sub(r":\s*array=.*?\.\s+Reshape", ". Reshape", str(error), flags=re.DOTALL)
     line = " ".join(text.split()) or type(error).__name__
     return line if len(line) <= MAX_MESSAGE_LENGTH else f"{line[: MAX_MESSAGE_LENGTH // 2]} ... {line[-100:]}"
+
+
+MIN_LIKENESS = 0.6  # ratio of difflib: 1 for equal names
+
+
+def suggest_name(name: str, known_names: Iterable[str]) -> str:
+    """Format the most similar name as a question in parentheses, ignoring case; empty if none is similar.
+
+    >>> suggest_name("clas", ["class", "x"]), suggest_name("price", ["class", "x"])
+    (" (did you mean 'class'?)", '')
+    """
+    from difflib import get_close_matches
+
+    spelt = {known.strip().casefold(): known for known in known_names}
+    close = get_close_matches(name.strip().casefold(), spelt, 1, MIN_LIKENESS)
+    return f" (did you mean {spelt[close[0]]!r}?)" if close else ""

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from priory.bayes.description_length import (
     label_bits,
+    label_log_probabilities,
     mixture,
     parametric,
     prequential,
-    prequential_labels,
     to_bits,
     two_part,
 )
-from priory.errors import DataError
 from priory.families.bernoulli import Bernoulli
 from priory.families.gaussian import Gaussian
 from priory.families.poisson import Poisson
@@ -77,11 +76,8 @@ class Majority:
         return np.tile(self.proba, (len(x), 1))
 
 
-def test_prequential_labels_of_any_classifier():
-    x, y = np.zeros((4, 1)), np.array(["a", "a", "b", "a"])
-    # two rows at 1 bit; after "aa" a model says a: 1, taken for two rows and half a row more for each class
-    expected = 2 - math.log2(0.5 / 3) - math.log2((3 * 2 / 3 + 0.5) / 4)
-    assert prequential_labels(Majority(), x, y, ["a", "b"], [2, 3]) == pytest.approx(expected)
-    with pytest.raises(DataError) as error:
-        prequential_labels(Majority(), x, y, ["a", "b"], [3, 2])
-    assert str(error.value) == "starts [3, 2] for 4 rows: give increasing row numbers from 1 to 3."
+def test_a_label_that_a_model_rules_out_costs_finitely_many_bits():
+    model = Majority().fit(None, ["a", "a"])
+    # after "aa" a model gives a: 1, taken for two rows and half a row more for each class
+    found = label_log_probabilities(model, np.zeros((2, 1)), np.array(["a", "b"]), np.array(["a", "b"]), 2)
+    assert np.exp(found) == pytest.approx([2.5 / 3, 0.5 / 3])

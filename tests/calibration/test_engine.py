@@ -9,12 +9,15 @@ from sklearn.linear_model import LogisticRegression
 
 import priory as pr
 from priory.calibration import solvers
-from priory.calibration.code_counts import CodeCounts, choose_sets, encode_cells
-from priory.calibration.members import GaussianMember, LinearMember, SlopeMember
+from priory.calibration.code_counts import CodeCounts, CodeEvidence, choose_pairs, encode_cells
+from priory.calibration.gaussian_member import GaussianMember
+from priory.calibration.linear_members import CodeMember, LinearMember, SlopeMember
 from priory.calibration.row_folds import assign_folds
 from priory.calibration.solvers import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
+from priory.calibration.tree_member import TreeMember, find_tree_cuts
 from priory.core import sparse_rows
+from priory.core.content_hash import hash_content
 from priory.model.cells import NumberCells
 from priory.model.schema import Schema
 from priory.storage import load, save
@@ -47,7 +50,7 @@ def test_a_label_of_one_row_a_new_label_and_a_missing_one():
     encoding = TableEncoding.of(schema.read_cells(table), np.ones(7))
     new = schema.read_cells(read_table({"a": ["x", "y", "z", "never", None]}))
     assert encoding.encode(new)[:, 0].tolist() == [0, 1, -1, -1, 2]
-    assert encoding.encode_levels(encoding.encode(new), N_LEVELS)[:, 0].tolist() == [0, 1, -1, -1, MISSING_LEVEL]
+    assert encoding.encode_levels(encoding.encode(new))[:, 0].tolist() == [0, 1, -1, -1, MISSING_LEVEL]
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 24))
@@ -93,21 +96,30 @@ def test_a_missing_cell_and_an_empty_code_say_nothing():
     assert (without_y[:, 1] == 0).all()
 
 
-def test_counts_of_a_sample_are_extended_to_all_rows():
+def test_evidence_of_a_sample_follows_the_counts_of_all_rows():
     x, y = mixed(2000)
     model = pr.NaiveBayes(calibrate=False).fit(x, y)
     rows, batch = model.learned_.rows.read(x, "answer")
     cells = rows.read_cells(batch)
     some = [block.take_rows(slice(0, 100)) for block in cells]
     group = np.searchsorted(model.classes_, y)
-    encoding = TableEncoding.of(some, np.ones(100), model.learned_.model())
+    encoding = TableEncoding.of(some, np.ones(100), 2000.0)
     every = CodeCounts.of(encoding, encoding.encode(cells), group, np.ones(2000), np.arange(2000) % 5, (5, 2))
     sample = CodeCounts.of(encoding, encoding.encode(some), group[:100], np.ones(100), np.arange(100) % 5, (5, 2))
-    extended = sample.extend(model.learned_.model(), model.statistics_.n)
-    known = np.ones(encoding.n_codes, dtype=bool)
-    known[encoding.starts[1:] - 1] = False  # how often a cell was missing is not counted, and says nothing
-    assert np.array_equal(extended.total[:, known], every.total[:, known])
-    assert (extended.without(0, 1)[0] >= 0).all()
+    evidence = CodeEvidence(np.ones(4), sample.log_prior(), sample.log_ratios(), sample.shares)
+    followed = evidence.follow_counts(encoding, model.learned_.model(), model.statistics_.n)
+    assert np.array_equal(followed.log_ratios, every.log_ratios())
+    assert np.array_equal(followed.log_prior, every.log_prior())
+
+
+def test_codes_and_smoothing_change_little_with_the_number_of_rows():
+    cells = [NumberCells(np.arange(5000.0)[:, None])]
+    sizes = [TableEncoding.of(cells, np.ones(5000), n).columns[0] for n in np.arange(4900.0, 30_000.0, 50.0)]
+    steps = np.diff([column.n_codes for column in sizes])
+    assert set(steps.tolist()) <= {0, 1}
+    assert sizes[0].n_codes < 30
+    assert sizes[-1].n_codes > 60
+    assert np.abs(np.diff([column.blends.max() for column in sizes])).max() < 0.01
 
 
 # -- the solver ------------------------------------------------------------------------------------------------------
@@ -149,19 +161,16 @@ def test_weights_that_are_not_allowed_stay_zero_and_noise_is_left_alone():
     assert chosen.loss <= np.log(2) + 1e-6  # the offset alone is a candidate
 
 
-def test_the_cells_of_pairs_and_triples():
+def test_the_cells_of_pairs():
     levels = np.array([[1, 2, -1, 3]])
-    pairs = encode_cells(levels, np.array([[0, 1], [0, 2], [1, 3]]), N_LEVELS)
+    pairs = encode_cells(levels, np.array([[0, 1], [0, 2], [1, 3]]))
     assert pairs.indices.tolist() == [N_LEVELS + 2, 2 * N_LEVELS**2 + 2 * N_LEVELS + 3]
-    triples = encode_cells(levels, np.array([[0, 1, 2], [0, 1, 3]]), 4)
-    assert triples.indices.tolist() == [64 + 16 + 8 + 3]
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_columns_that_matter_together_are_chosen_and_held_least(order):
+def test_columns_that_matter_together_are_chosen_and_held_least():
     rng = np.random.default_rng(3)
     levels = rng.integers(0, 2, (1000, 12))
-    group = levels[:, [1, 4, 7][:order]].sum(axis=1) % 2  # no smaller set of columns says anything
+    group = levels[:, [1, 4]].sum(axis=1) % 2  # neither column says anything alone
     group ^= rng.random(1000) < 0.1
     logits = np.zeros((1000, 6, 1))
     problem = LockstepProblem(
@@ -173,12 +182,40 @@ def test_columns_that_matter_together_are_chosen_and_held_least(order):
         5,
         pad_columns(logits[..., 0]),
     )
-    sets, penalty = choose_sets(order, levels, 3, logits, problem, np.ones((6, 12)))
-    best = sets.tolist().index([1, 4, 7][:order])
+    pairs, penalty = choose_pairs(levels, logits, problem, np.ones((6, 12)))
+    best = pairs.tolist().index([1, 4])
     assert (penalty[best] == 1).all()
     others = np.delete(penalty, best, axis=0)
     assert others.min() > 5
     assert np.isinf(others).any()
+
+
+# -- trees -----------------------------------------------------------------------------------------------------------
+
+
+def test_cuts_lie_between_values_and_reach_into_the_tails():
+    few = find_tree_cuts(np.array([3.0, 1.0, np.nan, 1.0, 2.0]), np.ones(5))
+    assert few.tolist() == [1.5, 2.5]
+    many = find_tree_cuts(np.arange(1000.0), np.ones(1000))
+    assert 64 < len(many) < 80
+    assert (many % 1 == 0.5).all()
+    assert many[0] < 3
+    assert many[-1] > 996
+    assert len(find_tree_cuts(np.full(5, np.nan), np.ones(5))) == len(find_tree_cuts(np.ones(5), np.ones(5))) == 0
+
+
+def test_a_sharp_threshold_and_a_gap_that_means_something_are_learned_and_one_row_is_answered_as_among_many():
+    rng = np.random.default_rng(0)
+    x, label = rng.uniform(0, 100, 600), rng.choice(["p", "q", None], 600)
+    x[rng.random(600) < 0.2] = np.nan
+    y = np.where((x > 63.2) & (label == "p") | np.isnan(x), "in", "out")
+    rows = [{"x": float(a), "label": b} for a, b in zip(x, label, strict=True)]
+    model = pr.NaiveBayes().fit(rows[:400], y[:400])
+    assert "trees" in model.corrections_.names
+    assert model.score(rows[400:], y[400:]) > 0.98
+    odd = [*rows[400:420], {"x": None, "label": "new"}, {"x": 1e300, "label": None}, {"x": -1e300, "label": "p"}]
+    for row, expected in zip(odd, model.predict_proba(odd), strict=True):
+        assert np.allclose(list(model.predict_proba_one(row).values()), expected, atol=1e-6)
 
 
 # -- folds -----------------------------------------------------------------------------------------------------------
@@ -213,13 +250,7 @@ def test_the_order_of_the_rows_changes_no_bit(seed):
     fit = pr.NaiveBayes("histogram").counter().rows.calibrator().fit
     once = fit(model.learned_.model(), cells, group, None)
     again = fit(model.learned_.model(), [block.take_rows(order) for block in cells], group[order], None)
-    for one, other in zip(once.members, again.members, strict=True):
-        for name in ("weights", "labels", "log_share"):
-            if hasattr(one, name):
-                assert np.array_equal(getattr(one, name), getattr(other, name))
-    assert np.array_equal(once.pool.exponents, again.pool.exponents)
-    assert once.pool.share == again.pool.share
-    assert np.array_equal(once.tempering.weights, again.tempering.weights)
+    assert hash_content(once) == hash_content(again)
 
 
 def test_the_number_of_threads_changes_no_bit_of_the_corrections(monkeypatch):
@@ -246,8 +277,10 @@ def slope(rows=150):
     ("make", "member"),
     [
         (lambda: mixed(200), lambda m: isinstance(m, LinearMember) and len(m.pairs)),
-        (parity_of_three, lambda m: isinstance(m, LinearMember) and len(m.triples)),
-        (slope, lambda m: isinstance(m, SlopeMember)),
+        (parity_of_three, lambda m: isinstance(m, TreeMember)),
+        (lambda: mixed(200), lambda m: isinstance(m, CodeMember)),
+        (slope, lambda m: isinstance(m, SlopeMember) and m.of_scores),
+        (slope, lambda m: isinstance(m, SlopeMember) and not m.of_scores),
         (lambda: load_wine(return_X_y=True), lambda m: isinstance(m, GaussianMember)),
     ],
 )
@@ -269,8 +302,8 @@ def test_what_two_columns_say_together_is_learned_and_new_values_say_nothing():
     fresh, truth = mixed(1000, seed=1)
     model = pr.NaiveBayes().fit(x, y)
     assert model.score(fresh, truth) > 0.85
-    nothing = model.predict_proba([{"a": None, "b": "new", "c": None}])[0, 1]
-    assert nothing == pytest.approx(np.mean(y == "yes"), abs=0.1)
+    of_new = model.predict_proba([{"a": a, "b": "new", "c": c} for a in (-2.0, -1.0, 1.0, 2.0) for c in (1.0, 4.0)])
+    assert of_new[:, 1].mean() == pytest.approx(np.mean(y == "yes"), abs=0.1)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(60, 30), (400, 12)])

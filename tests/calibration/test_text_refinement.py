@@ -142,4 +142,4 @@ def test_a_shift_of_all_texts_alike_is_held_back_unless_refinement_was_asked_for
         return abs(added[1] - added[0])
 
     careful, asked = (pr.TextClassifier(refine=refine).fit(texts, labels) for refine in ("auto", True))
-    assert measure_shift(careful) < 0.5 * measure_shift(asked)
+    assert measure_shift(careful) < 0.6 * measure_shift(asked)

@@ -173,16 +173,16 @@ def test_a_report_takes_rows_for_new_ones_unless_they_are_learned(table, run):
     )
 
 
-def test_a_tempered_prior_is_called_so_and_explained(table, run):
-    assert "prior (tempered)" not in run("explain", "inbox.priory", "links=4")[1]  # trained with --plain
+def test_the_first_entry_of_a_corrected_ledger_is_the_average_row(table, run):
+    assert "average row" not in run("explain", "inbox.priory", "links=4")[1]  # trained with --plain
     assert json.loads(run("explain", "inbox.priory", "links=4", "--json")[1])[0]["prior_name"] == "prior"
     run("train", "inbox.csv", "--target", "label", "--no-audit", "--force")
     out = run("explain", "inbox.priory", "links=4")[1]
-    assert "\nprior (tempered)  " in out
+    assert "\naverage row  " in out
     answer = json.loads(run("explain", "inbox.priory", "links=4", "--json")[1])[0]
-    assert answer["prior_name"] == "prior (tempered)"
+    assert answer["prior_name"] == "average row"
     assert "tempering" in answer["corrections"]
-    assert "prior (tempered)" in run("explain", "--help")[1]
+    assert "average row" in run("explain", "--help")[1]
 
 
 @pytest.mark.parametrize("rows", [[("a", "1"), ("b", "9")], [("a", "one two three"), ("b", "four five six")]])

@@ -23,7 +23,11 @@ WRONG = {
         3,
         "*.none: matches no files; give a file, a folder or a pattern",
     ),
-    "no target": ("train good.csv", 3, "which column is the target? use --target with one of 'label', 'text'"),
+    "no target": (
+        "train good.csv",
+        3,
+        "which column is the target? use --target text, if it is the last one; the columns are 'label', 'text'",
+    ),
     "no such target": ("train good.csv --target y", 3, "good.csv: has no column 'y'; it has 'label', 'text'"),
     "no such column": (
         "train good.csv --target label --ignore id",
@@ -124,7 +128,7 @@ WRONG = {
     "learning into nothing": (
         "learn nothing.priory good.csv",
         3,
-        "which column is the target? use --target with one of 'label', 'text'",
+        "which column is the target? use --target text, if it is the last one; the columns are 'label', 'text'",
     ),
     "learning one class into nothing": (
         "learn nothing.priory one.csv --target label",

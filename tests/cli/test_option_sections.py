@@ -33,9 +33,9 @@ class Colours:
 
 COLOUR_OPTIONS = OptionSection(
     "Colours",
-    define_option("--shade", help="Dark or light.", parse=str.lower),
-    define_option("--layers", "n_layers", type=int, help="How many layers."),
-    define_option("--matt", "is_glossy", is_flag=True, parse=lambda is_matt: not is_matt, help="Without gloss."),
+    define_option("--shade NAME", "Dark or light.", str.lower),
+    define_option("--layers N", "How many layers.", click.INT, field="n_layers"),
+    define_option("--matt", "Without gloss.", lambda is_matt: not is_matt, field="is_glossy"),
 )
 
 

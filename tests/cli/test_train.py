@@ -111,10 +111,10 @@ def test_refined_texts_answer_as_the_library_does_and_learning_on_keeps_it(run):
     messages, labels = inbox()
     rows = [[y, m["text"]] for m, y in zip(messages, labels, strict=True)]
     write("all.csv", ["label", "text"], rows)
-    run("train", "all.csv", "--target", "label", "--no-audit", "--refine", "--model", "multinomial", "--average")
+    run("train", "all.csv", "--target", "label", "--no-audit", "--refine", "--model", "multinomial")
     texts = [text for _, text in rows]
     trained = priory.load("all.priory")
-    again = TextClassifier("multinomial", average=True, refine=True).fit(texts, [y for y, _ in rows])
+    again = TextClassifier("multinomial", refine=True).fit(texts, [y for y, _ in rows])
     assert trained.corrections_.names == ("tempering", "refinement")
     np.testing.assert_allclose(trained.predict_proba(texts), again.predict_proba(texts), atol=1e-6)
     _, out, _ = run("predict", "all.priory", "all.csv", "--json")

@@ -80,21 +80,3 @@ def fit_in_one_process(task, rows=slice(None)):
     make_model, make_rows, target = TASKS[task]
     table = make_rows().iloc[rows]
     return make_model().fit(table.drop(columns=target), table[target])
-
-
-def make_leaky_split():
-    """Two tables that share 30 rows; 20 rows are in the first one twice, five of them with another label."""
-    random = np.random.default_rng(4)
-    rows = pd.DataFrame({"dose": random.normal(size=400), "note": [f"visit number {i}" for i in range(400)]})
-    rows = rows.assign(patient=[f"p{i // 4}" for i in range(400)], ill=random.choice(["no", "yes"], 400))
-    twice = rows.iloc[:20].copy()
-    twice.iloc[:5, 3] = np.where(twice["ill"].iloc[:5] == "no", "yes", "no")
-    return pd.concat([rows.iloc[:300], twice]), pd.concat([rows.iloc[260:290], rows.iloc[300:]])
-
-
-AUDIT = [
-    "23.1% of the test rows (30) are also in the training table exactly (30 distinct)",
-    "23.1% of the test rows belong to a group that is also in the training table by 'patient' (8 values)",
-    "10 rows are equal in all columns but have different labels: no model can predict 5 of them",
-    "6.2% of the rows are exact copies: 20 (15 with the same label)",
-]

@@ -17,12 +17,10 @@ from distributed import Client, LocalCluster  # noqa: E402
 
 import priory  # noqa: E402
 from engine_data import (  # noqa: E402
-    AUDIT,
     TASKS,
     fit_in_one_process,
     make_amounts,
     make_dated_table,
-    make_leaky_split,
     make_mixed_table,
     make_texts,
     read_bytes,
@@ -208,13 +206,3 @@ def test_mistakes_are_explained():
         engine.fit(priory.TextClassifier(), rows, target="lable")
     with pytest.raises(DataError, match="the table has a column 'label' already; give another name"):
         engine.predict(fit_in_one_process("text"), rows, name="label")
-
-
-def test_copies_and_groups_are_found_across_partitions():
-    train, test = (partition(side, 5, seed=1) for side in make_leaky_split())
-    assert [finding.what for finding in engine.audit(train, test, target="ill", groups="patient")] == AUDIT
-    [alone] = engine.audit(train, target="patient").of("duplicates")
-    assert (
-        alone.what
-        == "4.7% of the rows are exact copies: 15 (15 with the same label); a random split puts copies on both sides"
-    )

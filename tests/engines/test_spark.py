@@ -8,12 +8,10 @@ import pytest
 
 import priory
 from engine_data import (
-    AUDIT,
     TASKS,
     fit_in_one_process,
     make_amounts,
     make_dated_table,
-    make_leaky_split,
     make_mixed_table,
     make_texts,
     read_bytes,
@@ -154,13 +152,3 @@ def test_mistakes_are_explained(spark):
     rows = partition(spark, make_texts(), 1)
     with pytest.raises(DataError, match=r"the table has no column 'lable' \(did you mean 'label'\?\)"):
         engine.fit(priory.TextClassifier(), rows, target="lable")
-
-
-def test_copies_and_groups_are_found_across_partitions(spark):
-    train, test = (partition(spark, side, 3) for side in make_leaky_split())
-    assert [finding.what for finding in engine.audit(train, test, target="ill", groups="patient")] == AUDIT
-    [alone] = engine.audit(train, target="patient").of("duplicates")
-    assert (
-        alone.what
-        == "4.7% of the rows are exact copies: 15 (15 with the same label); a random split puts copies on both sides"
-    )

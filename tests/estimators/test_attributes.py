@@ -25,13 +25,14 @@ def text_models():
     yield from (priory.TextClassifier(model) for model in ("binary", "multinomial", "bernoulli", "poisson"))
     yield from (priory.TextClassifier("complement"), priory.TextClassifier("complement", buckets=16))
     yield from (priory.TextClassifier(alpha=alpha) for alpha in ("loo", "evidence", 0))
-    yield from (priory.TextClassifier(average=True), priory.TextClassifier(refine=True))
+    yield priory.TextClassifier(refine=True)
     yield from (priory.TextClassifier(buckets=64), priory.TextClassifier(buckets=64, calibrate=False))
     yield from (priory.TextClassifier(vocabulary=["cash"], unknown=True), priory.TextClassifier(min_df=2))
+    yield from (priory.TextClassifier(unlabelled=True), priory.MultiLabelClassifier())
 
 
 def number_models():
-    yield from (priory.NaiveBayes(), priory.NaiveBayes(average=True), priory.NaiveBayes(calibrate=False))
+    yield from (priory.NaiveBayes(), priory.NaiveBayes(calibrate=False))
     yield from (priory.BayesianLogisticRegression(method=method) for method in ("laplace", "map", "ml"))
     yield from (priory.BayesOptimalClassifier(SPACE), priory.GibbsClassifier(SPACE), priory.Calibrated(GaussianNB()))
     yield from (priory.MDLTreeClassifier(), priory.MDLDiscretiser(), priory.SigmoidUnit(), priory.NaiveBayes.textbook())

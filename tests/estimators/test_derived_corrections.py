@@ -9,6 +9,7 @@ from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit, cross_va
 
 import priory as pr
 from priory import inbox
+from priory.core.content_hash import hash_content
 from priory.errors import DataError, NotLearnedError, StaleModelError
 
 QUICK = {"refine": False, "structure": "naive"}
@@ -213,3 +214,52 @@ def test_labels_of_pure_noise_are_not_predicted(seed):
     scores = pr.NaiveBayes(**QUICK).fit(x, y).evaluate()
     assert scores.log_loss.high > np.log(2) - 0.02
     assert scores.accuracy.low < 0.56
+
+
+# -- beyond the memory -----------------------------------------------------------------------------------------------
+
+
+def make_xor(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=rows).round(3), rng.integers(0, 4, rows)
+    y = np.where((a > 0.2) ^ (b == 1) ^ (rng.random(rows) < 0.1), "yes", "no")
+    return [{"a": float(p), "b": f"v{q}"} for p, q in zip(a, b, strict=True)], y.tolist()
+
+
+def learn_all(rows, labels, memory=150):
+    return pr.NaiveBayes(memory=memory).fit(rows, labels)
+
+
+def test_corrections_after_forgetting_kept_and_other_rows_are_those_of_a_model_that_never_saw_them():
+    rows, labels = make_xor(600)
+    gone = list(range(0, 600, 55))  # 11 rows, of which fewer than the reserve were kept
+    rest = [i for i in range(600) if i not in gone]
+    never = learn_all([rows[i] for i in rest], [labels[i] for i in rest])
+    once = learn_all(rows, labels).forget([rows[i] for i in gone], [labels[i] for i in gone])
+    one_by_one = learn_all(rows, labels)
+    for i in gone:
+        one_by_one.forget_one(rows[i], labels[i])
+    in_batches = pr.NaiveBayes(memory=150)
+    for part in (rest[400:], rest[:130], rest[130:400]):
+        in_batches.partial_fit([rows[i] for i in part], [labels[i] for i in part])
+    for model in (once, one_by_one, in_batches.refresh()):
+        assert hash_content(model.corrections_) == hash_content(never.corrections_)
+        assert np.array_equal(model.predict_proba(rows), never.predict_proba(rows))
+
+
+@pytest.mark.filterwarnings("ignore:no class has two rows")
+def test_a_row_outside_of_the_sample_changes_the_evidence_and_nothing_else():
+    rows, labels = make_xor(600)
+    model = learn_all(rows, labels)
+    sample, before = model.statistics_.sample, model.corrections_
+    fitted = sample.find_derived("corrections")
+    far = next(
+        i
+        for i in range(600)
+        if learn_all(rows[i : i + 1], labels[i : i + 1]).statistics_.sample.hashes[0] >= np.uint64(sample.limit)
+    )
+    model.forget_one(rows[far], labels[far])
+    after = model.corrections_
+    assert model.statistics_.sample.find_derived("corrections") is fitted
+    assert after.members is before.members
+    assert not np.array_equal(after.evidence.log_ratios, before.evidence.log_ratios)

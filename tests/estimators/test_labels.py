@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.preprocessing import MultiLabelBinarizer
 
 import priory as pr
-from priory import NaiveBayes, TextClassifier
-from priory.core.similar_names import find_similar_labels
+from priory import MultiLabelClassifier, NaiveBayes, TextClassifier
+from priory.core.input_guard import find_similar_labels
 from priory.errors import DataError, KindError, PrioryWarning
 from priory.estimators.label_encoding import encode_labels
 from priory.naive_bayes import GaussianNB
@@ -85,9 +83,7 @@ def test_several_labels_for_a_row_are_refused_in_one_line(make, y):
 def test_what_the_error_about_several_labels_advises_works():
     texts = ["win cash now", "see you", "cash for lunch", "lunch?"] * 5
     labels = [{"spam"}, set(), {"spam", "food"}, {"food"}] * 5
-    binarizer = MultiLabelBinarizer()
-    model = OneVsRestClassifier(TextClassifier()).fit(texts, binarizer.fit_transform(labels))
-    assert binarizer.inverse_transform(model.predict(["cash for lunch"])) == [("food", "spam")]
+    assert MultiLabelClassifier().fit(texts, labels).list_labels(["cash for lunch"]) == [["food", "spam"]]
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y was passed")

@@ -19,13 +19,12 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("estimate", ["predictive", "mean", "map"])
 @pytest.mark.parametrize("family", TABLES)
-def test_the_joint_log_probability_is_the_total_of_the_ledger(family, estimate, average):
+def test_the_joint_log_probability_is_the_total_of_the_ledger(family, estimate):
     x = TABLES[family].astype(float)
     x[0, 0] = np.nan
-    model = pr.NaiveBayes(family, estimate=estimate, average=average, calibrate=False).fit(x, LABELS)
+    model = pr.NaiveBayes(family, estimate=estimate, calibrate=False).fit(x, LABELS)
     joint = model.predict_joint_log_proba(x[:5])
     assert joint == pytest.approx(np.array([ledger.total for ledger in model.explain(x[:5])]), abs=1e-8)
 
@@ -45,7 +44,7 @@ def test_the_gaussian_joint_is_the_density_that_scipy_has():
 def models():
     rows, labels = inbox()
     texts = [row["text"] for row in rows]
-    for options in ({}, {"calibrate": False}, {"average": True}, {"structure": "naive"}, {"class_prior": "uniform"}):
+    for options in ({}, {"calibrate": False}, {"structure": "naive"}, {"class_prior": "uniform"}):
         yield f"NaiveBayes {options}", pr.NaiveBayes(**options), rows, labels
     for kind in ("binary", "multinomial", "bernoulli", "poisson", "complement"):
         for options in ({}, {"calibrate": False}, {"class_prior": "uniform"}):
@@ -77,7 +76,7 @@ def test_the_smallest_number_there_is_does_not_make_an_answer_undefined():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::priory.errors.PrioryWarning")
-@pytest.mark.parametrize("options", [{}, {"families": "gaussian"}, {"average": True}, {"estimate": "ml"}])
+@pytest.mark.parametrize("options", [{}, {"families": "gaussian"}, {"estimate": "ml"}])
 def test_probabilities_are_always_finite_and_sum_to_one(options):
     rng = np.random.default_rng(0)
 

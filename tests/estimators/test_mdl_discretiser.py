@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from priory.estimators.mdl_discretiser import MDLDiscretiser, find_cuts
+from priory.estimators.mdl_discretiser import MDLDiscretiser, find_mdl_cuts
 
 
 @parametrize_with_checks([MDLDiscretiser()])
@@ -47,7 +47,7 @@ def test_cuts_are_those_of_the_book(seed, n, values, classes):
     column = rng.integers(0, values, n).astype(float)
     codes = np.where(rng.random(n) < 0.8, column * classes // values, rng.integers(0, classes, n)).astype(int)
     expected = cuts_by_the_book(sorted(zip(column.tolist(), codes.tolist(), strict=True)))
-    assert find_cuts(column, codes) == pytest.approx(expected)
+    assert find_mdl_cuts(column, codes) == pytest.approx(expected)
 
 
 def test_iris_is_cut_where_the_literature_cuts_it():

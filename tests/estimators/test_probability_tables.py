@@ -90,11 +90,10 @@ def test_a_word_that_the_model_does_not_have_is_refused():
         model.tabulate_words(["Cash"])
 
 
-def test_a_column_of_texts_and_an_average_have_tables():
+def test_a_column_of_texts_has_a_table():
     rows = [{"subject": "win cash now today", "n": 1.0}, {"subject": "see you soon there", "n": 2.0}] * 30
-    for average in (False, True):
-        model = pr.NaiveBayes(average=average, calibrate=False).fit(rows, ["spam", "ham"] * 30)
-        assert "cash" in str(model.tables_["subject"])
+    model = pr.NaiveBayes(calibrate=False).fit(rows, ["spam", "ham"] * 30)
+    assert "cash" in str(model.tables_["subject"])
 
 
 def test_the_tables_follow_the_record():

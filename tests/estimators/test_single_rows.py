@@ -74,7 +74,6 @@ TEXTS = [
     TextClassifier(analyzer="char_wb", ngram_range=(2, 3), calibrate=False),
     # these go the ordinary way
     TextClassifier("bernoulli", calibrate=False),
-    TextClassifier(average=True, calibrate=False),
     TextClassifier(alpha="evidence", calibrate=False),
     TextClassifier(buckets=64, calibrate=False),
     TextClassifier(min_df=2, calibrate=False),

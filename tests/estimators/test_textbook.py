@@ -139,7 +139,8 @@ def test_the_smoothing_of_few_rows_is_not_at_the_end_of_the_grid_and_is_said():
     model = pr.NaiveBayes().fit(rows, play)
     assert {report.virtual_rows for report in model.schema_.values()} <= {1.0, 2.0, 4.0}
     assert "(3+4)/(5+12)" in str(model.tables_["outlook"])
-    assert model.predict_proba([query])[0, 0] > 0.55  # 0.795 without smoothing
+    base, tempered, smoothed = 5 / 14, model.predict_proba([query])[0, 0], model.without_corrections()
+    assert base < tempered < 0.55 < smoothed.predict_proba([query])[0, 0]  # 0.795 without smoothing
     said = "smoothed by 4 virtual rows of each value"
     assert repr(model).endswith(said)
     assert str(model.explain([query])).splitlines()[-1] == said

@@ -79,6 +79,7 @@ def test_the_page_says_what_the_scores_say(texts, of_texts):
         "The strongest evidence",
         "The worst mistakes",
         "What was learned",
+        "What the answers reveal",
         "How to reproduce this",
     ]
     assert list_headings(of_texts.html) == shown

@@ -18,7 +18,6 @@ from priory.families import (
     Gaussian,
     Histogram,
     Multinomial,
-    MultivariateGaussian,
     Poisson,
 )
 
@@ -35,10 +34,6 @@ EXAMPLES = {  # a family with a declared prior, and rows it can hold
     "Gamma": (Gamma(None, 1.2, 3.0), RNG.gamma(2.5, 2.0, 40)),
     "Histogram": (Histogram(), np.round(RNG.normal(size=40), 1)),
     "Multinomial": (Multinomial(np.array([0.5, 1.0, 2.0])), RNG.multinomial(7, [0.2, 0.3, 0.5], 40).astype(float)),
-    "MultivariateGaussian": (
-        MultivariateGaussian(np.zeros(2), np.asarray(0.5), np.asarray(4.0), np.eye(2)),
-        RNG.normal(size=(40, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]]) + 3,
-    ),
 }
 FIXED = [name for name in EXAMPLES if name not in ("Histogram",)]  # those whose parameters do not move with the data
 
@@ -91,7 +86,7 @@ def test_any_split_and_any_order_give_the_same_record(name, cut, seed):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_forgetting_rows_equals_never_having_seen_them(name, cut):
     family, x = EXAMPLES[name]
-    exactly = name not in ("Multinomial", "MultivariateGaussian")
+    exactly = name != "Multinomial"
     same(family.observe(x) - family.observe(x[cut:]), family.observe(x[:cut]), exactly=exactly)
 
 
@@ -183,9 +178,7 @@ def test_the_prediction_is_the_likelihood_averaged_over_the_belief(name):
     belief = family + family.observe(x)
     draws = belief.draw(np.random.default_rng(3), 40_000)
     point = x[:1]
-    if name == "MultivariateGaussian":
-        likelihood = np.exp(belief.log_density(np.broadcast_to(point, (40_000, 2)), draws))
-    elif name == "Categorical":
+    if name == "Categorical":
         likelihood = draws.probabilities[:, draws.values == point[0]]
     elif name == "Multinomial":
         likelihood = np.exp(belief.log_density(point, draws))
@@ -292,12 +285,6 @@ def test_predictions_are_those_of_scipy():
     assert np.allclose(Gaussian(1.0, 0.5, 2.5, 2.0).log_predictive(k), student)
     x = np.linspace(0.1, 5, 7)
     assert np.allclose(Gamma(1.0, 3.0, 2.0).log_predictive(x), stats.lomax.logpdf(x, 3.0, scale=2.0))
-    family = MultivariateGaussian(
-        np.array([1.0, 2.0]), np.asarray(0.5), np.asarray(5.0), np.array([[2.0, 0.3], [0.3, 1.0]])
-    )
-    rows = RNG.normal(size=(4, 2))
-    t = stats.multivariate_t(family.location, family.scale * 3.0 / 4.0, df=4)
-    assert np.allclose(family.log_predictive(rows), t.logpdf(rows))
     dirichlet = stats.dirichlet_multinomial([0.5, 1.0, 2.0], 3)
     assert np.allclose(
         Multinomial(np.array([0.5, 1.0, 2.0])).log_predictive([[1.0, 2.0, 0.0]]), dirichlet.logpmf([1, 2, 0])
@@ -358,13 +345,6 @@ def test_a_value_outside_is_counted_and_impossible(family, other, bad):
 def test_infinity_is_refused(family):
     with pytest.raises(DataError, match="infinite"):
         family.observe(np.array([1.0, np.inf]))
-
-
-def test_a_full_covariance_needs_whole_rows():
-    with pytest.raises(
-        DataError, match="row 1, column 0 is missing; a full covariance needs whole rows: fill it first"
-    ):
-        EXAMPLES["MultivariateGaussian"][0].observe(np.array([[0.0, 1.0], [np.nan, 2.0]]))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])

@@ -11,7 +11,7 @@ import priory as pr
 from paths import ROOT
 from priory import plots
 from priory.cli.entry_point import main
-from priory.core.registration import BY_CLASS, BY_NAME, register_record
+from priory.core.statistics import BY_CLASS, BY_NAME, register_record
 from priory.errors import DataError, ModelFileError, NotLearnedError
 from priory.families.base import auto_candidates, families_by_name
 from shell import write

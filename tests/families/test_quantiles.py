@@ -16,7 +16,6 @@ from priory.families import (
     Gaussian,
     Histogram,
     Multinomial,
-    MultivariateGaussian,
     Poisson,
 )
 
@@ -44,7 +43,6 @@ BELIEFS = [
     Categorical(1.0) + Categorical().observe(["a", "b", "b", "c"]),
     Histogram() + Histogram().observe([0.0] * 5 + [3.0, 4.0, 5.0]),
     Gamma() + Gamma().observe([1.0, 2.0, 3.0, 4.0, 2.5, 0.4]),
-    MultivariateGaussian(np.array([1.0, -2.0]), np.asarray(2.0), np.asarray(6.0), np.array([[2.0, 1.0], [1.0, 3.0]])),
 ]
 
 

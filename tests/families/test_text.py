@@ -24,7 +24,6 @@ DECLARED = {
     "max_features": {"max_features": 100},
     "vocabulary": {"vocabulary": ("cash", "lunch", "meeting", "win"), "unknown": True},
     "buckets": {"buckets": 256, "salt": 5},
-    "averaged buckets": {"buckets": 64, "salt": 6, "model": "bernoulli", "average": True},
     "stop_words": {"stop_words": frozenset({"the", "to"})},
     "unsmoothed": {"alpha": 0.0},
 }
@@ -97,13 +96,6 @@ def test_limits_on_tokens_hold_in_a_table(model):
     assert (rows.n_rows, rows.width) == (len(TEXTS), len(expected.vocabulary_))
 
 
-def test_tokens_that_matter_are_named_and_buckets_numbered():
-    model = pr.NaiveBayes({"text": Text(buckets=16)}, average=True, calibrate=False).fit(ROWS, LABELS)
-    [tokens] = model.token_inclusion_.values()
-    assert list(tokens)[:2] == ["bucket 0", "bucket 1"]
-    assert 0 <= model.inclusion_probability_[0] <= 1
-
-
 def test_a_file_cannot_ask_for_more_buckets_than_it_holds(tmp_path):
     model = table_model({"buckets": 16}).fit(ROWS, LABELS)
     learned = model.learned_
@@ -115,7 +107,7 @@ def test_a_file_cannot_ask_for_more_buckets_than_it_holds(tmp_path):
 
 
 def test_a_lossy_count_can_be_left_out_and_forgotten():
-    for options in ({}, {"model": "bernoulli"}, {"min_df": 2}, {"average": True}):
+    for options in ({}, {"model": "bernoulli"}, {"min_df": 2}):
         model = pr.TextClassifier(max_tokens=300, **options).fit(TEXTS, LABELS)
         assert np.isfinite(model.leave_one_out(TEXTS, LABELS)).all()
         model.forget(TEXTS[:50], LABELS[:50])

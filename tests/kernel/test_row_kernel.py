@@ -1,4 +1,4 @@
-"""What corrections say of a single row: the compiled loops beside their readable twins."""
+"""Loops over the cells of a single row: the compiled ones beside their readable twins."""
 
 import numpy as np
 import pytest
@@ -57,3 +57,44 @@ def test_a_place_that_is_not_there_is_an_error():
         rows.add_weights(np.ones((3, 2)), np.array([3]), 0, 1.0, np.zeros(2))
     with pytest.raises(IndexError):
         rows.add_cells(np.ones((3, 2)), np.array([0, 5]), np.array([[0, 1]]), 2, 0, np.zeros(2))
+
+
+CELLS = [0.0, -0.0, 1.0, 2.0, 3.0, 0.5, -1.5, 1024.0, 1025.0, 5e-324, 1e-300, 1e16, 1e17, 1.7e308, -1.7e308, np.nan]
+
+
+def test_numbers_are_hashed_as_by_the_twin():
+    x, keys = np.array(CELLS), RNG.integers(0, 1 << 63, len(CELLS)).astype(np.uint64)
+    assert rows.hash_numbers(x, keys) == rows_reference.hash_numbers(x, keys) != 0
+
+
+def make_guards(kernel, x):
+    """Guards of every kind that have counted these rows, (rows, columns)."""
+    n_columns = x.shape[1]
+    zero = np.zeros(n_columns)
+    guards = [
+        kernel.SupportGuard(0, 1, True, zero, zero, zero),
+        kernel.SupportGuard(0, 2.0**53, True, zero, zero, zero),
+        kernel.SupportGuard(1e-300, 1e300, False, zero, zero),
+        kernel.MomentsGuard(np.ones(n_columns), zero, zero, zero),
+        kernel.RoundedGuard([np.array([1.0])] * n_columns, [np.array([3.0])] * n_columns, 10),
+    ]
+    for guard in guards:
+        for row in x:
+            guard.count(row, 1)
+    return guards
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_guards_decide_as_their_twins(seed):
+    rng, cells = np.random.default_rng(seed), CELLS if seed % 2 else CELLS[:9]
+    x = rng.choice(cells, (40, 2))
+    tried = np.concatenate([rng.permuted(x, axis=0), rng.choice(cells, (20, 2))])
+    for guard, twin in zip(make_guards(rows, x), make_guards(rows_reference, x), strict=True):
+        decisions = []
+        for row in tried:
+            decisions.append(guard.allows(row))
+            assert twin.allows(row) == decisions[-1]
+            if decisions[-1]:
+                guard.count(row, -1)
+                twin.count(row, -1)
+        assert cells is CELLS or 0 < sum(decisions) < len(decisions)

@@ -74,7 +74,11 @@ def test_beyond_its_memory_it_keeps_a_fair_share():
     x = NumberCells(random.normal(size=(20_000, 2)))
     group = (np.arange(20_000) < 4_000).astype(int)
     sample, positions = RowSample.of(NAMES[:1], [x], CLASSES, group, None, 2_000, list)
-    assert len(sample) == len(positions) == 2_000
+    assert len(sample) == len(positions) == 2_200  # with the reserve
+    used = sample.take_used()
+    assert len(used) == 2_000
+    assert used.limit == int(sample.hashes[2_000])
+    assert used.estimate_rows() == pytest.approx(20_000, rel=0.1)
     assert not sample.is_complete
     assert abs(sample.group.mean() - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 2_000)
     assert (sample.blocks[0].data == x.data[positions]).all()
@@ -84,7 +88,7 @@ def test_beyond_its_memory_it_keeps_a_fair_share():
     assert hash_content(sample + other) == hash_content(sample - other) == hash_content(sample)
     # what was dropped does not come back, so that late rows are not preferred
     left = sample - sample.take(np.arange(500))
-    assert len(left + other) == 1_500
+    assert len(left + other) == 1_700
 
 
 def test_columns_are_known_by_name_and_missing_cells_add_nothing():

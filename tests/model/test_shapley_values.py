@@ -36,13 +36,28 @@ def test_of_several_classes_the_softmax_is_the_answer():
     assert np.allclose(answers, model.predict_proba(X[::10]), atol=1e-9)
 
 
-def test_tokens_are_columns_and_corrections_are_one_more():
+def test_tokens_are_columns():
     emails, labels = inbox()
     texts = [email["text"] for email in emails]
     model = pr.TextClassifier().fit(texts, labels)
     found = model.explain(texts[:5]).shapley_values()
     answers = softmax(found.base_values + found.values.sum(axis=1), axis=1)
     assert np.allclose(answers, model.predict_proba(texts[:5]), atol=1e-9)
+
+
+def test_the_interaction_of_two_columns_is_divided_between_them():
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 2, (2, 400))
+    rows = [{"a": "uv"[i], "b": "xy"[j]} for i, j in zip(a, b, strict=True)]
+    model = pr.NaiveBayes().fit(rows, (a ^ b) ^ (rng.random(400) < 0.1))
+    [ledger] = ledgers = model.explain(rows[:1])
+    pair = next(line for line in ledger.lines if line.columns == ("a", "b"))
+    assert pair.name == "a x b"
+    found = ledgers.shapley_values()
+    assert found.feature_names[:2] == ("a", "b")
+    assert found.data[0, 0] == rows[0]["a"]
+    lines = {line.name: line.log_likelihood[1] - line.log_likelihood[0] for line in ledger.lines}
+    assert found.values[0, 0] == pytest.approx(lines["a"] + lines["a x b"] / 2)
 
 
 def test_they_are_the_shapley_values_of_the_game_of_known_columns():

@@ -8,6 +8,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 import priory as pr
@@ -238,3 +240,33 @@ def test_more_buckets_than_memory_are_refused(model, monkeypatch):
 def test_the_audit_refuses_what_is_not_a_table(table):
     with pytest.raises((DataError, KindError), match=r"X is a sparse matrix|Expected 2D array, got 0D array"):
         pr.audit(table, target=["a", "b", "a"])
+
+
+CELLS = [
+    *(0, 1, -3, True, 2.5, -0.0, 2**53, 2**53 + 1, 10**400, None, np.nan, np.inf, np.int64(4), np.float32(1.1)),
+    *("red", "", "12,5", "1.234,5", "é", "\ud800", b"raw", np.str_("blue")),
+]
+
+
+def read_cells(X):
+    """The names, kinds and cells of a table, or the error that refuses it."""
+    try:
+        table = read_table(X)
+    except (DataError, KindError) as error:
+        return str(error)
+    cells = [[repr(table.get_cell(row, j)) for row in range(table.rows)] for j in range(len(table.names))]
+    return table.column_kinds(), cells
+
+
+@given(st.lists(st.sampled_from(CELLS), min_size=1, max_size=4), st.sampled_from([1, 12]))
+def test_a_list_of_dicts_is_read_as_an_array_of_objects_is_cell_by_cell(cells, times):
+    cells = times * cells
+    column = np.empty((len(cells), 1), dtype=object)
+    column[:, 0] = cells
+    assert read_cells([{"x0": cell} for cell in cells]) == read_cells(column)
+
+
+def test_dicts_may_lack_columns_and_name_them_by_numbers():
+    table = read_table([{0: 1.5, "b": "x"}, {"c": True, 0: 2}])
+    assert table.column_kinds() == {"0": "number", "b": "label", "c": "number"}
+    assert [table.get_cell(1, j) for j in range(3)] == [2.0, None, 1.0]

@@ -140,7 +140,7 @@ def test_dense_blocks_are_small(monkeypatch):
             yield block
 
     split = array_rows.split_sparse_rows
-    monkeypatch.setattr(naive_bayes.gaussian, "split_sparse_rows", keep_shapes)
+    monkeypatch.setattr(array_rows, "split_sparse_rows", keep_shapes)
     x, y = make_counts()
     naive_bayes.GaussianNB().fit(sparse.csr_array(x), y).predict(sparse.csr_array(x))
     assert sum(rows for rows, _ in blocks) == 300

@@ -12,13 +12,6 @@ def log_gamma(x: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.special.gammaln(x))
 
 
-def compute_log_factorials(x: np.ndarray) -> np.ndarray:
-    """log x! of whole numbers, from nothing but the logarithm: a C library's own log Γ may differ in the last bit."""
-    import scipy
-
-    return np.asarray(scipy.special.gammaln(x + 1))
-
-
 def digamma(x: np.ndarray) -> np.ndarray:
     """The derivative of log Γ, for x from zero."""
     import scipy

@@ -1,8 +1,11 @@
-"""The readable twin of `rows`: what corrections say of a single row, in NumPy."""
+"""The readable twin of `rows`: the corrections, the hash and the guards of a single row, in NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from priory.core.column_kernels import round_to_bits
+from priory.core.content_hash import scramble_bits
 
 
 def add_weights(weights: np.ndarray, places: np.ndarray, start: int, factor: float, out: np.ndarray) -> None:
@@ -92,3 +95,87 @@ def mix_members(logits: np.ndarray, exponents: np.ndarray, share: float, out: np
     pooled = exponents @ answers[1:]
     with np.errstate(divide="ignore"):
         out[:] = np.log(share * np.exp(pooled - np.logaddexp.reduce(pooled)) + (1 - share) * np.exp(answers[0]))
+
+
+def hash_numbers(x: np.ndarray, keys: np.ndarray) -> int:
+    """The sum, modulo 2^64, of the hashes of the numbers (columns,) under the keys of their columns; NaN is skipped."""
+    shown = x == x
+    with np.errstate(over="ignore"):
+        return int(scramble_bits((x[shown] + 0.0).view(np.uint64) ^ keys[shown]).sum(dtype=np.uint64))
+
+
+LEFT = 1e-9  # of the largest sum so far: less may be a rounding error
+
+
+class SupportGuard:
+    """Rows inside and outside of the support of a family, and the sum of the numbers inside."""
+
+    def __init__(self, low, high, whole, n, outside, total=None):
+        self.low, self.high, self.whole = low, high, whole
+        self.n, self.outside = np.array(n, dtype=float), np.array(outside, dtype=float)
+        self.total = np.full(len(n), np.inf) if total is None else np.array(total, dtype=float)
+        self.margin = self._bound_rounding()
+
+    def _bound_rounding(self):
+        return np.where((self.total > 2.0**53) & np.isfinite(self.total), LEFT * self.total, 0.0)
+
+    def _has(self, x):
+        return (self.low <= x) & (x <= self.high) & (not self.whole or np.floor(x) == x)
+
+    def allows(self, x):
+        inside, left = self._has(x), self.total - x
+        is_possible = (left >= self.margin) & ((left <= self.high * (self.n - 1)) | (left == np.inf))
+        is_left = np.where(inside, (self.n > 1) & is_possible, self.outside >= 1)
+        return bool((is_left | (x != x)).all())
+
+    def count(self, x, rows):
+        inside = self._has(x)
+        self.n[inside] += rows
+        self.outside[~inside & (x == x)] += rows
+        self.total[inside] += rows * x[inside]
+        self.margin = np.maximum(self.margin, self._bound_rounding())
+
+
+class MomentsGuard:
+    """Running means and sums of squares about them."""
+
+    def __init__(self, unit, n, mean, spread):
+        self.unit, self.n, self.mean, self.spread, self.top = (
+            np.array(field, dtype=float) for field in (unit, n, mean, spread, spread)
+        )
+
+    def allows(self, x):
+        with np.errstate(all="ignore"):
+            away = x / self.unit - self.mean
+            left = self.spread - away**2 * self.n / (self.n - 1)
+        return bool(((x != x) | (self.n > 1) & np.where(away == 0, self.spread >= 0, left > LEFT * self.top)).all())
+
+    def count(self, x, rows):
+        j = x == x
+        with np.errstate(all="ignore"):
+            n, away = self.n[j] + rows, x[j] / self.unit[j] - self.mean[j]
+            self.spread[j] += rows * away**2 * self.n[j] / n
+            self.mean[j] += rows * away / n
+        self.n[j], self.top = n, np.maximum(self.top, self.spread)
+
+
+class RoundedGuard:
+    """Counts of numbers, rounded to ``bits`` significant bits."""
+
+    def __init__(self, values, counts, bits):
+        self.bits, self.columns = bits, len(values)
+        self.left = {
+            (j, value): count
+            for j, (own, rows) in enumerate(zip(values, counts, strict=True))
+            for value, count in zip(own.tolist(), rows.tolist(), strict=True)
+        }
+
+    def _list_places(self, x):
+        return [(j, value) for j, value in enumerate(round_to_bits(x, self.bits).tolist()) if value == value]
+
+    def allows(self, x):
+        return all(self.left.get(place, 0) >= 1 for place in self._list_places(x))
+
+    def count(self, x, rows):
+        for place in self._list_places(x):
+            self.left[place] = self.left.get(place, 0) + rows

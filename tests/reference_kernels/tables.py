@@ -72,25 +72,6 @@ def student(
     return scores
 
 
-def student_mixture(
-    x: np.ndarray,
-    inverse_unit: np.ndarray,
-    centre: np.ndarray,
-    precision: np.ndarray,
-    power: np.ndarray,
-    constant: np.ndarray,
-    inclusion: np.ndarray,
-) -> np.ndarray:
-    """Sum over columns of ``log(1 - r + r p(x | class) / p(x))``, r how far the column matters; NaN adds nothing.
-
-    The densities are those of `student`; the last row of each table is that of all classes together.
-    """
-    z = np.clip((x * inverse_unit)[:, None] - centre, -MAX_KERNEL_Z, MAX_KERNEL_Z)
-    terms = np.where(np.isnan(z), 0.0, constant - power * np.log1p(precision * z * z))
-    apart = terms[:, :-1] - terms[:, -1:]
-    return np.asarray(np.logaddexp(np.log(inclusion) + apart, np.log1p(-inclusion)).sum(axis=-1))
-
-
 def lookup(codes: np.ndarray, starts: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Sum over columns of ``table[starts[j] + code, class]`` per row and class; a negative code adds nothing."""
     scores = np.zeros((len(codes), table.shape[1]))

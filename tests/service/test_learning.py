@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import priory as pr
 from priory.errors import NotLearnedError, ServiceError
+from priory.service import standby_worker
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest, UndoRequest
 from priory.service.journal import Journal
 from priory.service.labelled_rows import RowBatch
@@ -18,6 +19,7 @@ from priory.service.model_store import ModelStore, create_model, replay_events
 from priory.service.server import check_folder, find_files_with
 from priory.service.writer import Writer
 from priory.storage.saved_files import make_temporary_name
+from running_service import wait_until
 
 WORDS = st.sampled_from(["cash", "win", "lunch", "noon", "meeting"])
 TEXTS = st.lists(WORDS, min_size=1, max_size=3).map(" ".join)
@@ -43,6 +45,10 @@ class Desk:
         self.writer._tickets.put(None)
         self.writer._thread.join()
         self.store.close()
+
+    def restart(self):
+        self.crash()
+        self.open()
 
     def learn(self, rows, name="mail", **more):
         texts, labels = zip(*rows, strict=True)
@@ -179,16 +185,24 @@ def test_a_request_with_a_key_is_carried_out_once(desk):
 
 
 def read_folder(folder):
-    """The bytes of every file; of the log only its pages, and of its index only page numbers: the rest is random."""
+    """The bytes of every file; of the log only its pages, and of its index only page numbers: the rest is random.
+
+    SQLite counts, in bytes 24 and 92 of the header, how often the file was closed with another number of pages.
+    """
     content = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    database = content["journal.sqlite"]
+    content["journal.sqlite"] = database[:24] + database[28:92] + database[96:]
     log = content.pop("journal.sqlite-wal")[32:]
     content["log"] = [log[start + 24 : start + 24 + 4096] for start in range(0, len(log), 24 + 4096)]
     content["index of the log"] = content.pop("journal.sqlite-shm")[136:]
     return content
 
 
-def live_with(row, folder, kind, way):
-    """Learn a row among others under a key, undo it or not, forget it, and return what is left in the folder."""
+def live_with(row, folder, kind, way, monkeypatch):
+    """Learn a row among others under a key, answer, undo it or not, forget it, and return what is left in the folder.
+
+    The service is "killed" after it has answered, and again before it has erased the row that it has forgotten.
+    """
     desk = Desk(folder)
     desk.ask(CreateRequest("mail", "ann", kind=kind))
     others = [(f"hello number {i}", i) if kind == "text" else ({"age": i, "town": f"t{i % 3}"}, i) for i in range(40)]
@@ -197,16 +211,26 @@ def live_with(row, folder, kind, way):
     batch = RowBatch(kind, texts, labels)
     learned = desk.ask(LearnRequest("mail", "ann", f"about {row}", str(row).encode(), rows=batch))
     desk.ask(LearnRequest("mail", "ann", "again", b"again", rows=batch.keep([True, True] + [False] * 39)))
+    desk.model.estimator.predict_proba_one(row)
     if way == "undone":
         desk.ask(UndoRequest("mail", "ann", f"undo {row}", b"undo", target=learned.id))
+    if way == "killed":
+        desk.restart()
     forgotten = RowBatch(kind, (row, row), ("ham", "ham"))
-    desk.ask(ForgetRequest("mail", "ann", f"forget {row}", str(row).encode(), rows=forgotten))
+    with monkeypatch.context() as patch:
+        if way == "killed":
+            patch.setattr(Writer, "_erase_due_rows", lambda writer: None)
+        desk.ask(ForgetRequest("mail", "ann", f"forget {row}", str(row).encode(), rows=forgotten))
+        desk.model.estimator.predict_proba_one(row)
+    if way == "killed":
+        assert any(find_files_with(folder, str(row)[:5] if kind == "text" else row["town"][:5]))
+        desk.restart()
     left = read_folder(folder)
     desk.crash()
     return left
 
 
-@pytest.mark.parametrize("way", ["learned", "undone"])
+@pytest.mark.parametrize("way", ["learned", "undone", "killed"])
 @pytest.mark.parametrize(
     ("kind", "rows"),
     [
@@ -216,10 +240,37 @@ def live_with(row, folder, kind, way):
 )
 def test_nothing_in_the_folder_depends_on_a_forgotten_row(tmp_path, monkeypatch, kind, rows, way):
     monkeypatch.setattr("time.time", lambda: 1e9)
-    one, other = (live_with(row, tmp_path / str(place), kind, way) for place, row in enumerate(rows))
+    one, other = (live_with(row, tmp_path / str(place), kind, way, monkeypatch) for place, row in enumerate(rows))
     assert one == other
     for folder in tmp_path.iterdir():
         assert [word for word in ("zebra", "quagga") if list(find_files_with(folder, word))] == []
+
+
+def test_answers_do_not_wait_for_the_corrections_of_a_model_that_has_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(standby_worker, "SECONDS_OF_QUIET", 0.0)
+    desk = Desk(tmp_path)
+    desk.ask(CreateRequest("mail", "ann"))
+    rows = [(f"{'cash' if i % 3 else 'lunch'} word{i} {'win' if i % 2 else 'noon'}", "ab"[i % 2]) for i in range(80)]
+    desk.learn(rows)
+    worker = standby_worker.StandbyWorker(desk.store)
+    wait_until(lambda: desk.model.estimator.learned_.standby.sets)
+    answering = []
+
+    def save_snapshot(store, model):
+        answering.append(store.get("mail").estimator.learned_.find_stand_in())
+        save(store, model)
+
+    save = ModelStore.save_snapshot
+    monkeypatch.setattr(ModelStore, "save_snapshot", save_snapshot)
+    desk.forget(rows[:1])
+    assert answering[0] is not None
+    worker.notify()
+    wait_until(lambda: len(desk.model.estimator.learned_.standby.sets) > 1)
+    worker.close()
+    desk.crash()
+    texts, labels = zip(*rows[1:], strict=True)
+    never = pr.TextClassifier().fit(texts, labels)
+    assert pack(desk.model.estimator, tmp_path) == pack(never, tmp_path)
 
 
 def test_a_key_is_forgotten_with_its_row_and_a_forgetting_is_answered_again(desk):

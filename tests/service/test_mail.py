@@ -106,7 +106,7 @@ def test_a_mistyped_label_is_refused_and_a_new_class_is_asked_for(mail, tmp_path
 
 def test_words_beyond_ascii_are_encoded_as_mail_does():
     faces = "\N{GRINNING FACE}" * 30
-    words = ["zürich", "(together)", "win cash", "日本語" * 20, faces, '"quoted\\', "=?utf-8?q?forged?="]
+    words = ["zürich", "(absent tokens)", "win cash", "日本語" * 20, faces, '"quoted\\', "=?utf-8?q?forged?="]
     verdict = Verdict("müll; sicher", 0.9, tuple((word, 1.0) for word in words))
     message = add_header(b"Subject: a\n\nbody\n", "X-Priory", verdict.format())
     line = message.splitlines()[0].decode("ascii")

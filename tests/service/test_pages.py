@@ -150,7 +150,7 @@ def test_a_file_that_breaks_at_its_end_leaves_a_model_as_it_was(page):
 
 def test_an_upload_that_fails_halfway_is_taken_back(page, service, monkeypatch):
     upload(page, DAYS.encode(), file="days.csv", model="days", target="play")
-    monkeypatch.setattr("priory.service.pages.training_job.choose_batch_size", lambda n_rows: 2)
+    monkeypatch.setattr("priory.service.pages.page_state.choose_batch_size", lambda n_rows: 2)
     submit, n_learned = service.writer.submit, []
 
     def refuse_the_second(request):

@@ -151,13 +151,10 @@ def test_only_those_who_may_teach_see_words_that_were_learned(tmp_path, tokens):
         with Client(socket=service.socket, token=made["admin"], retries=0) as admin:
             admin.create("mail")
             admin.learn("mail", texts, labels)
-        for scope, status, is_shown in (("read", 403, False), ("learn", 200, True)):
+        for scope, is_shown in (("read", False), ("learn", True)):
             headers = {"Authorization": f"Bearer {made[scope]}", "Cookie": f"priory_token={made[scope]}"}
-            body = {"texts": ["some lunch", "a prize"] * 20, "labels": ["ham", "spam"] * 20}
-            report = raw.post("/v1/models/mail/report", json=body, headers=headers)
             scores = raw.get("/models/mail/scores", headers=headers)
-            assert (report.status_code, scores.status_code) == (status, 200)
-            assert ("zebra" in report.text, "zebra" in scores.text) == (is_shown, is_shown)
+            assert (scores.status_code, "zebra" in scores.text) == (200, is_shown)
 
 
 def test_behind_a_proxy_with_tls_the_cookie_is_secure(tmp_path, tokens):
@@ -295,7 +292,7 @@ def test_others_are_answered_while_a_large_request_is(tmp_path, monkeypatch):
         client.create("mail", calibrate=False)
         client.learn("mail", ["win cash", "lunch"], ["spam", "ham"])
         monkeypatch.setattr("priory.service.handlers.choose_answers", wait)
-        monkeypatch.setattr("priory.service.request_reading._check_keys", lambda body: len(body) > 10**5 and wait())
+        monkeypatch.setattr("priory.service.messages._check_keys", lambda body: len(body) > 10**5 and wait())
         asked = []
         for texts in (["cash"], ["cash" * 30_000]):
             asked.append(threading.Thread(target=lambda t: raw_predict(service, t), args=(texts,)))

@@ -47,7 +47,6 @@ NUMBERS = {
 
 
 NO_NUMBERS = {
-    "1,5": "'1,5' is not a number; use a point as the decimal separator",
     "0x1f": "'0x1f' is not a number; correct it, or use --missing 0x1f, --coerce or --type x=label",
     "१२": "'१२' is not a number; correct it, or use --missing '१२', --coerce or --type x=label",
     "inf": "'inf' is not a number; correct it, or use --missing inf, --coerce or --type x=label",

@@ -17,8 +17,7 @@ from hostile_edits import EDITS, pack_manifest
 from priory import naive_bayes as nb
 from priory.core.exact_sums import ExactSums
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
-from priory.storage.container import HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
-from priory.storage.manifest import FORMAT_VERSION
+from priory.storage.container import FORMAT_VERSION, HEADER_STRUCT, MAGIC_BYTES, ArraySections, pack_model_file
 from priory.storage.validation import list_estimators
 from priory.storage.value_trees import encode_value
 from priory.text.token_bags import TokenBags
@@ -278,7 +277,7 @@ def test_a_model_that_could_not_be_read_again_is_not_saved(path, monkeypatch):
         deep = [deep]
     with pytest.raises(DataError, match="nested more than 64 deep"):
         pr.save(pr.TextClassifier(vocabulary={"a": deep}), path)
-    monkeypatch.setattr("priory.storage.manifest.FREE_TREE_BYTES", 0)
+    monkeypatch.setattr("priory.storage.container.FREE_TREE_BYTES", 0)
     with pytest.raises(ModelTooLargeError, match=r"too many parts: its manifest has far more nodes .*; use fewer"):
         pr.save(pr.NaiveBayes(dict.fromkeys("abcdefgh", "gaussian")), path)
     assert not path.exists()
@@ -587,7 +586,7 @@ def list_members():
     codes = next(c for block in corrections.encoding.blocks for c in block if len(c.scores))
     return example, [
         *((gaussian.gaussian, name) for name in ("means", "roots", "constants")),
-        (gaussian, "labels"),
+        (corrections.evidence, "log_ratios"),
         (codes, "scores"),
     ]
 

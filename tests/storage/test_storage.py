@@ -25,8 +25,7 @@ from kept_models import FOLDER, KEPT
 from priory import families as f
 from priory import inbox
 from priory import naive_bayes as nb
-from priory.core.registration import find_registration
-from priory.core.statistics import RowCounts, Statistics
+from priory.core.statistics import RowCounts, Statistics, find_registration
 from priory.errors import PrioryError, StaleModelError
 from priory.families.base import ColumnFamily
 from priory.storage.container import ArraySections, FileContents, pack_model_file
@@ -44,7 +43,7 @@ GROUPS = np.array(["no", "yes", "perhaps"])[RNG.integers(0, 3, 60)]
 
 TABLES = [
     (pr.NaiveBayes(), MIXED, LABELS),
-    (pr.NaiveBayes(average=True, alpha=0.5, class_prior={"normal": 0.5, "spam": 0.25, "urgent": 0.25}), MIXED, LABELS),
+    (pr.NaiveBayes(alpha=0.5, class_prior={"normal": 0.5, "spam": 0.25, "urgent": 0.25}), MIXED, LABELS),
     (pr.NaiveBayes({"hour": f.Gaussian, "links": f.Poisson(2.0, 1.0), "sender": "categorical"}), MIXED, LABELS),
     (
         pr.NaiveBayes({"text": f.Text("multinomial", 0.1, Tokenizer(ngram_range=(1, 2)))}, estimate="mean"),

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
-from priory.core.typing import Array, Classifier, FittedClassifier, MatrixLike
-from priory.errors import DataError
+from priory.core.typing import Array, FittedClassifier, MatrixLike
 from priory.families import dirichlet
 
 LOG_2 = math.log(2)
@@ -106,26 +104,6 @@ def prequential(learner: OnlineLearner[ObservationT, RecordT], observations: Ite
     for x in observations:
         total += float(np.sum(to_bits(learner.log_predictive(x))))
         learner = learner + learner.observe([x])
-    return total
-
-
-def prequential_labels(model: Classifier, x: Array, y: ArrayLike, classes: ArrayLike, starts: Iterable[int]) -> float:
-    """Return the bits of the labels ``y`` under a classifier that is refitted at each of ``starts``.
-
-    The labels before the first start are encoded uniformly, with ``log2 k`` bits each. Each block between two starts is
-    then predicted by the classifier fitted on all rows before it.
-    """
-    labels, all_classes = np.asarray(y), np.asarray(classes)
-    edges = [*starts, len(labels)]
-    if not edges[:-1] or edges[0] < 1 or any(a >= b for a, b in pairwise(edges)):
-        raise DataError(
-            f"starts {edges[:-1]} for {len(labels)} rows: give increasing row numbers from 1 to {len(labels) - 1}."
-        )
-    total = edges[0] * math.log2(len(all_classes))  # the labels before the first start, uniformly
-    for start, stop in pairwise(edges):
-        fitted = model.fit(x[:start], labels[:start])
-        log_p = label_log_probabilities(fitted, x[start:stop], labels[start:stop], all_classes, start)
-        total += float(to_bits(log_p).sum())
     return total
 
 

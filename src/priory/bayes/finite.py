@@ -1,32 +1,129 @@
-"""A finite hypothesis space: Bayes' rule over a list of hypotheses with prior probabilities."""
+"""A finite hypothesis space: Bayes' rule over a list of hypotheses with prior probabilities and likelihoods."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, TypeAlias, cast, final
 
 import numpy as np
 
+from priory.bayes import hypothesis_space
 from priory.bayes.description_length import Bits, two_part
-from priory.bayes.hypothesis_space import (
-    HypothesisSpace,
-    NameT,
-    choose_first_tied,
-    describe_space,
-    find_best_names,
-    join_names,
-    summarise_answers,
-    tabulate_posterior,
-    tabulate_steps,
-)
-from priory.bayes.likelihoods import build_likelihood
 from priory.bayes.probability import check_distribution
 from priory.core.display_table import DisplayTable
 from priory.core.logspace import log, log_normalise, log_sum_exp, x_log_y
 from priory.core.statistics import Statistics
 from priory.core.typing import Array, FittedClassifier, Seed
-from priory.errors import DataError, NotLearnedError
+from priory.errors import DataError, KindError, NotLearnedError
+
+ProbabilityTable: TypeAlias = Mapping[Any, float]  # {observation: probability}
+LikelihoodFunction: TypeAlias = Callable[[Any], float]  # the probability or density of an observation
+
+
+class Likelihood(ABC):
+    """``P(observation | hypothesis)``; ``outcomes`` lists the possible observations, if they are known."""
+
+    outcomes: Sequence[Hashable]
+
+    @abstractmethod
+    def log_likelihood(self, observations: Sequence[object]) -> Array:
+        """Return the log probability of each observation under each hypothesis, as (observations, hypotheses)."""
+
+    def outcome_counts(self, observations: Sequence[object]) -> Array:
+        """Return how often each outcome was observed, (outcomes,); empty if the outcomes are not listed."""
+        return np.zeros(0)
+
+
+@final
+class TableLikelihood(Likelihood):
+    """``{hypothesis: {observation: probability}}``; an observation missing from a row is impossible."""
+
+    def __init__(self, rows: Mapping[Any, ProbabilityTable]) -> None:
+        self.outcomes = list(dict.fromkeys(outcome for row in rows.values() for outcome in row))
+        for name, row in rows.items():
+            check_distribution(f"P(observation | {name!r})", list(row.values()))
+        self._index: dict[object, int] = {outcome: i for i, outcome in enumerate(self.outcomes)}
+        # (outcomes, hypotheses)
+        self._log = log([[row.get(outcome, 0.0) for row in rows.values()] for outcome in self.outcomes])
+
+    def _find_row(self, i: int, observation: object) -> int:
+        try:
+            return self._index[observation]
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, self.outcomes))
+            raise DataError(
+                f"observation {i}: {observation!r} is not in the table of likelihoods; it has {known}."
+            ) from None
+
+    def _find_rows(self, observations: Sequence[object]) -> list[int]:
+        return [self._find_row(i, observation) for i, observation in enumerate(observations)]
+
+    def log_likelihood(self, observations: Sequence[object]) -> Array:
+        return np.asarray(self._log[self._find_rows(observations)])
+
+    def outcome_counts(self, observations: Sequence[object]) -> Array:
+        return np.bincount(self._find_rows(observations), minlength=len(self.outcomes)).astype(float)
+
+
+@final
+class FunctionLikelihood(Likelihood):
+    """``{hypothesis: function(observation)}``, where the functions return probabilities, densities or their logs."""
+
+    def __init__(self, functions: Mapping[Any, LikelihoodFunction], logs: bool, outcomes: Sequence[Hashable]) -> None:
+        self.outcomes = outcomes
+        self._functions, self._logs = functions, logs
+
+    def log_likelihood(self, observations: Sequence[object]) -> Array:
+        returned = [[float(f(observation)) for f in self._functions.values()] for observation in observations]
+        values = np.array(returned, dtype=float).reshape(len(observations), len(self._functions))
+        # (observations, hypotheses); a log likelihood may be -inf, a likelihood may be 0
+        wrong = np.isnan(values) | np.isposinf(values) if self._logs else ~((values >= 0) & (values < np.inf))
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            rule = "a log likelihood is a number below infinity" if self._logs else "a likelihood is finite and >= 0"
+            raise DataError(
+                f"hypothesis {list(self._functions)[j]!r} gives {values[i, j]:g} for observation {i}: {rule}."
+            )
+        return values if self._logs else log(values)
+
+
+@final
+class ModelLikelihood(Likelihood):
+    """``{hypothesis: fitted classifier}``; an observation is a pair of a row and its label."""
+
+    def __init__(self, models: Mapping[Any, FittedClassifier]) -> None:
+        self._models = models
+        self.outcomes = list(dict.fromkeys(label for model in models.values() for label in model.classes_))
+
+    def log_likelihood(self, observations: Sequence[object]) -> Array:
+        if not observations:
+            return np.zeros((0, len(self._models)))
+        pairs = cast("Sequence[tuple[object, Hashable]]", observations)
+        rows = np.asarray([row for row, _ in pairs])
+        columns = []
+        for model in self._models.values():
+            column_of = {label: j for j, label in enumerate(model.classes_)}
+            # (rows, classes + 1): the last column is for labels that the model does not know
+            p = np.column_stack([model.predict_proba(rows), np.zeros(len(rows))])
+            columns.append(p[np.arange(len(rows)), [column_of.get(label, -1) for _, label in pairs]])
+        return log(np.column_stack(columns))
+
+
+def build_likelihood(likelihoods: Mapping[Any, object], logs: bool, outcomes: Sequence[Hashable]) -> Likelihood:
+    """Return the likelihood described by the values of a mapping: rows of a table, functions, or fitted models."""
+    values = list(likelihoods.values())
+    if all(isinstance(value, Mapping) for value in values):
+        return TableLikelihood(cast("Mapping[Any, ProbabilityTable]", likelihoods))
+    if all(hasattr(value, "predict_proba") for value in values):
+        return ModelLikelihood(cast("Mapping[Any, FittedClassifier]", likelihoods))
+    if all(callable(value) for value in values):
+        return FunctionLikelihood(cast("Mapping[Any, LikelihoodFunction]", likelihoods), logs, outcomes)
+    kinds = ", ".join(sorted({type(value).__name__ for value in values}))
+    raise KindError(
+        f"likelihood holds {kinds}: give a table of probabilities, a function or a fitted model for each hypothesis."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +155,7 @@ class HypothesisStatistics(Statistics):
 
 
 @final
-class Hypotheses(HypothesisSpace[NameT]):
+class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
     """A finite set of hypotheses, each with a prior probability and a likelihood.
 
     Parameters
@@ -120,8 +217,9 @@ class Hypotheses(HypothesisSpace[NameT]):
 
     def __init__(
         self,
-        prior: Mapping[NameT, float] | None = None,
-        likelihood: Mapping[NameT, Mapping[Any, float] | Callable[[Any], float] | FittedClassifier] | None = None,
+        prior: Mapping[hypothesis_space.NameT, float] | None = None,
+        likelihood: Mapping[hypothesis_space.NameT, Mapping[Any, float] | Callable[[Any], float] | FittedClassifier]
+        | None = None,
         *,
         outcomes: Sequence[Hashable] = (),
         logs: bool = False,
@@ -160,7 +258,7 @@ class Hypotheses(HypothesisSpace[NameT]):
             raise DataError(self._format_contradiction(possible_before, new))
         return self
 
-    def _format_contradiction(self, possible: list[NameT], observations: list[object]) -> str:
+    def _format_contradiction(self, possible: list[hypothesis_space.NameT], observations: list[object]) -> str:
         """Return the error message, which names the observation that ruled out the last possible hypotheses."""
         columns = [self.names.index(name) for name in possible]
         log_p = self.likelihood.log_likelihood(observations)[:, columns]
@@ -170,7 +268,8 @@ class Hypotheses(HypothesisSpace[NameT]):
         last = [name for name, agrees in zip(possible, consistent[i - 1], strict=True) if agrees] if i else possible
         return (
             f"observation {i}: {observations[i]!r} is impossible under every hypothesis that was still possible "
-            f"({join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 for it."
+            f"({hypothesis_space.join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 "
+            "for it."
         )
 
     def has_same_declaration(self, other: Self) -> bool:
@@ -190,11 +289,11 @@ class Hypotheses(HypothesisSpace[NameT]):
         two-headed  0.25       1         0.25     0.4
         sum            1                0.625       1
         """
-        return tabulate_posterior(self)
+        return hypothesis_space.tabulate_posterior(self)
 
     def steps(self, observations: Sequence[object]) -> DisplayTable:
         """Return a table of the posterior before these observations and after each of them, without learning them."""
-        return tabulate_steps(self, observations)
+        return hypothesis_space.tabulate_steps(self, observations)
 
     def answers(self, given: object = None) -> DisplayTable:
         """Return a table of the predictions and error rates of ML, MAP, the Bayes-optimal vote, and Gibbs.
@@ -208,10 +307,10 @@ class Hypotheses(HypothesisSpace[NameT]):
         Bayes-optimal vote     0.4     0.6  -            0.4
         Gibbs                  0.4     0.6  -           0.48
         """
-        return summarise_answers(self, given)
+        return hypothesis_space.summarise_answers(self, given)
 
     def __repr__(self) -> str:
-        return describe_space(self)
+        return hypothesis_space.describe_space(self)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
@@ -224,12 +323,12 @@ class Hypotheses(HypothesisSpace[NameT]):
         return np.asarray(self.log_prior + self.seen.data_log_likelihood())
 
     @property
-    def posterior(self) -> dict[NameT, float]:
+    def posterior(self) -> dict[hypothesis_space.NameT, float]:
         """``P(h | D)``: the probability of each hypothesis given the observations."""
         return dict(zip(self.names, np.exp(log_normalise(self.log_joint)).tolist(), strict=True))
 
     @property
-    def possible(self) -> list[NameT]:
+    def possible(self) -> list[hypothesis_space.NameT]:
         """The hypotheses not ruled out: the version space, if every hypothesis predicts with certainty."""
         return [name for name, joint in zip(self.names, self.log_joint, strict=True) if joint > -np.inf]
 
@@ -238,7 +337,7 @@ class Hypotheses(HypothesisSpace[NameT]):
         return float(log_sum_exp(self.log_joint))
 
     @property
-    def bits(self) -> dict[NameT, Bits]:
+    def bits(self) -> dict[hypothesis_space.NameT, Bits]:
         """The two-part code of each hypothesis and the data given it; the MAP hypothesis has the shortest total.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
@@ -249,23 +348,23 @@ class Hypotheses(HypothesisSpace[NameT]):
         pairs = zip(self.log_prior, self.seen.data_log_likelihood(), strict=True)
         return {name: two_part(*pair) for name, pair in zip(self.names, pairs, strict=True)}
 
-    def ml_set(self) -> list[NameT]:
+    def ml_set(self) -> list[hypothesis_space.NameT]:
         """Return every hypothesis under which the observations are most probable."""
-        return find_best_names(self.names, self.seen.data_log_likelihood())
+        return hypothesis_space.find_best_names(self.names, self.seen.data_log_likelihood())
 
-    def map_set(self) -> list[NameT]:
+    def map_set(self) -> list[hypothesis_space.NameT]:
         """Return every hypothesis that is most probable given the observations: the brute-force MAP learner."""
-        return find_best_names(self.names, self.log_joint)
+        return hypothesis_space.find_best_names(self.names, self.log_joint)
 
-    def ml(self) -> NameT:
+    def ml(self) -> hypothesis_space.NameT:
         """Return ``argmax P(D | h)``; a tie raises a warning, and ``ml_set`` returns all tied hypotheses."""
-        return choose_first_tied(self.ml_set(), "hypotheses")
+        return hypothesis_space.choose_first_tied(self.ml_set(), "hypotheses")
 
-    def map(self) -> NameT:
+    def map(self) -> hypothesis_space.NameT:
         """Return ``argmax P(h | D)``; a tie raises a warning, and ``map_set`` returns all tied hypotheses."""
-        return choose_first_tied(self.map_set(), "hypotheses")
+        return hypothesis_space.choose_first_tied(self.map_set(), "hypotheses")
 
-    def bayes_factor(self, first: NameT, second: NameT) -> float:
+    def bayes_factor(self, first: hypothesis_space.NameT, second: hypothesis_space.NameT) -> float:
         """Return how many times as probable the observations are under one hypothesis as under another.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
@@ -291,7 +390,7 @@ class Hypotheses(HypothesisSpace[NameT]):
         mixed = self.votes(given) @ np.array(list(self.posterior.values()))  # (outcomes,)
         return dict(zip(self.likelihood.outcomes, mixed.tolist(), strict=True))
 
-    def draw(self, random_state: Seed = None) -> NameT:
+    def draw(self, random_state: Seed = None) -> hypothesis_space.NameT:
         """Return a hypothesis drawn from the posterior."""
         p = np.array(list(self.posterior.values()))  # (hypotheses,)
         return self.names[int(np.random.default_rng(random_state).choice(len(p), p=p / p.sum()))]
@@ -300,5 +399,5 @@ class Hypotheses(HypothesisSpace[NameT]):
         """Return the most probable outcome under a hypothesis drawn from the posterior; ties are broken at random."""
         rng = np.random.default_rng(random_state)
         p = self.votes(given)[:, self.names.index(self.draw(rng))]  # (outcomes,)
-        tied = find_best_names(self.likelihood.outcomes, p)
+        tied = hypothesis_space.find_best_names(self.likelihood.outcomes, p)
         return tied[int(rng.integers(len(tied)))]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priory.calibration.code_counts import CodeCounts, choose_sets, encode_cells
+from priory.calibration.code_counts import CodeCounts, choose_pairs, encode_cells
 from priory.calibration.corrections import (
     CalibratableModel,
     Corrections,
@@ -16,35 +16,27 @@ from priory.calibration.corrections import (
     find_column_parts,
     find_text_parts,
 )
-from priory.calibration.members import (
-    MAX_GAUSSIAN_COLUMNS,
-    NO_PAIRS,
-    NO_TRIPLES,
-    BaseRateMember,
-    GaussianMember,
-    LinearMember,
-    Member,
-    SlopeMember,
-    choose_gaussian,
-    encode_rows,
-    fit_pool,
-    look_up_codes,
-    make_constant,
-)
+from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, GaussianMember, choose_gaussian
+from priory.calibration.linear_members import NO_PAIRS, CodeMember, LinearMember, SlopeMember, make_constant
+from priory.calibration.member_pool import fit_pool
+from priory.calibration.members import EncodedRows, Member, look_up_codes
+from priory.calibration.missing_cells import GapCompletion
 from priory.calibration.row_corrections import step_tempering
 from priory.calibration.row_folds import RowFolds, assign_folds, assign_folds_by_content
 from priory.calibration.solvers import LockstepProblem, Solution, pad_columns, solve_lockstep
-from priory.calibration.table_encoding import N_LEVELS, N_TRIPLE_LEVELS, TableEncoding, make_one_hot
+from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.calibration.tempering import (
     Centre,
     FitRows,
     fit_centre,
+    fit_one_exponent,
     fit_tempering,
     measure_importance,
     to_classes,
     to_logits,
 )
 from priory.calibration.text_refinement import SHIFT_HOLD, PairChoice, collect_text_terms, refine_texts
+from priory.calibration.tree_member import fit_trees
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads, space_evenly
 from priory.core.sparse_rows import SparseRows, join_columns
@@ -66,17 +58,17 @@ def choose_smoothing(predict_left_out: Callable[[float], Array], group: Array) -
 
 
 STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(9))  # from 100 to 0.01
-STRENGTHS_OF_SETS = tuple(1000 * 10 ** (-0.5 * k) for k in range(13))  # from 1,000 to 0.001
+STRENGTHS_OF_PAIRS = tuple(1000 * 10 ** (-0.5 * k) for k in range(13))  # from 1,000 to 0.001
 INTERCEPT_PENALTY = 0.01  # relative to other weights: class shares are estimated best
 MAX_REFINED_COLUMNS = 300  # the others are only tempered
-MIN_ROWS_OF_CELL = 2  # cells of pairs and triples with fewer rows get no weight
+MIN_ROWS_OF_CELL = 2  # cells of pairs with fewer rows get no weight
 
 
 class FitPlan(NamedTuple):
     """Which corrections are fitted."""
 
     refine: bool  # regressions on codes, tokens and normal scores
-    together: bool  # pairs and triples of columns, and the Gaussian of all numbers
+    together: bool  # pairs of columns, trees, and the Gaussian of all numbers
 
 
 def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
@@ -86,33 +78,39 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
     judged = np.flatnonzero(given.model_of_row >= 0)
     pool = fit_pool([a[judged] for a in answers], given.group[judged], given.weight[judged])
     kept = np.flatnonzero(pool.exponents)
-    used = (members[0], *(members[1 + k] for k in kept))
+    used = tuple(members[k] for k in kept)
     pool = replace(pool, exponents=pool.exponents[kept])
-    return Corrections(centre.temperings[-1], given.counts.encoding, used, pool)
+    return Corrections(centre.temperings[-1], given.counts.encoding, centre.evidence, used, pool)
 
 
 def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Member], list[Array]]:
-    """Return the members, and the out-of-fold log probabilities (rows, classes) of each."""
+    """Return the members, and the out-of-fold log probabilities (rows, classes) of the base rate and of each."""
     prior = np.stack([given.counts.log_prior(*folds) for folds in given.models])
-    found: list[tuple[Member, Array]] = [(BaseRateMember(prior[-1]), log_normalise(prior[given.model_of_row]))]
+    found: list[tuple[Member, Array]] = []
     importance = measure_importance(given, centre)
     columns = _fit_columns(given, plan, centre, importance)
     with_tokens = plan.refine and len(given.text_parts) > 0
     found.append((LinearMember(columns.weights, NO_PAIRS, with_tokens, plan.refine), columns.solution.answers))
     n_columns = len(given.column_parts)
-    if plan.refine and plan.together:
-        sets, weights, logits = {2: NO_PAIRS, 3: NO_TRIPLES}, columns.weights, columns.solution.logits
-        for order in range(2, min(3, n_columns) + 1):
-            chosen, added, solution = _fit_sets(order, given, columns.problem, logits, importance)
-            # An infinite strength means that the sets gained nothing. Triples start from the logits of pairs.
-            if np.isfinite(solution.strength):
-                sets[order], weights, logits = chosen, np.concatenate([weights, added]), solution.logits
-                found.append((LinearMember(weights, sets[2], with_tokens, True, sets[3]), solution.answers))
+    if plan.refine and plan.together and n_columns > 1:
+        pairs, added, solution = _fit_pairs(given, columns, importance)
+        if np.isfinite(solution.strength):  # an infinite strength means that pairs gained nothing
+            weights = np.concatenate([columns.weights, added])
+            found.append((LinearMember(weights, pairs, with_tokens, True), solution.answers))
     if plan.refine and 0 < n_columns <= MAX_REFINED_COLUMNS:
-        found.append(_fit_slopes(given, centre))
-    if plan.together and 0 < given.rows.scores.shape[1] <= MAX_GAUSSIAN_COLUMNS:
+        found.append(_fit_slopes(given, centre, of_scores=True))
+        if given.counts.encoding.n_numbers:
+            found.append(_fit_slopes(given, centre, of_scores=False))
+    if n_columns:
+        found.append((CodeMember(), _answer_untempered(given, centre)))
+    if plan.together and n_columns:
+        trees = fit_trees(given, centre.text_logits)
+        found += [] if trees is None else [trees]
+    is_enough = given.weight.sum() >= MIN_ROWS_FOR_GAUSSIAN
+    if plan.together and is_enough and 0 < given.counts.encoding.n_numbers <= MAX_GAUSSIAN_COLUMNS:
         found.append(_fit_gaussian(given, centre))
-    return [member for member, _ in found], [answers for _, answers in found]
+    base = log_normalise(prior[given.model_of_row])
+    return [member for member, _ in found], [base, *(answers for _, answers in found)]
 
 
 class RefinedColumns(NamedTuple):
@@ -120,7 +118,7 @@ class RefinedColumns(NamedTuple):
 
     problem: LockstepProblem
     solution: Solution
-    weights: Array  # (features, classes): the centre plus the regression of all rows
+    weights: Array  # (features, classes): of all codes and tokens, from the regression of all rows
 
 
 def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Array) -> RefinedColumns:
@@ -131,17 +129,16 @@ def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Arra
     starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[chosen])]).astype(np.int64)
     parts = [make_constant(len(given.group)), make_one_hot(given.rows.codes[:, chosen], starts)]
     if plan.refine:
-        parts += given.rows.tokens()
+        parts += given.rows.tokens
     features = join_columns(parts)
     problem = _make_problem(given, features, centre.logits)
     solution = solve_lockstep(problem, STRENGTHS if plan.refine else (), _make_penalty(features.width))
-    # Add the weights (features, classes) of the chosen codes and of the tokens to the table of all codes.
+    # Put the weights (features, classes) of the chosen codes and of the tokens into the table of all codes.
     added = to_classes(solution.weights[:, -1])
     n_tokens = features.width - 1 - int(starts[-1])
-    weights = np.concatenate([centre.tables[-1].T, np.zeros((n_tokens if plan.refine else 0, given.n_classes))])
-    owner = np.repeat(np.arange(len(encoding.columns)), np.diff(encoding.starts))
-    weights[np.concatenate([[0], 1 + np.flatnonzero(np.isin(owner, chosen))])] += added[: 1 + int(starts[-1])]
-    weights[1 + encoding.n_codes :] += added[1 + int(starts[-1]) :]
+    weights = np.zeros((1 + encoding.n_codes + n_tokens, given.n_classes))
+    weights[np.append(0, 1 + np.flatnonzero(np.isin(encoding.column_of_code, chosen)))] = added[: 1 + int(starts[-1])]
+    weights[1 + encoding.n_codes :] = added[1 + int(starts[-1]) :]
     return RefinedColumns(problem, solution, weights)
 
 
@@ -153,54 +150,57 @@ def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> Lockst
     )
 
 
-def _fit_sets(
-    order: int, given: FitRows, problem: LockstepProblem, logits: Array, importance: Array
-) -> tuple[Array, Array, Solution]:
-    """Choose pairs or triples of columns; return them, the weights of their cells, and the solution.
-
-    The regression on cells has the offset ``logits`` (rows, models, logits).
-    """
-    levels, n_levels = (given.rows.levels, N_LEVELS) if order == 2 else (given.rows.triple_levels, N_TRIPLE_LEVELS)
-    sets, penalty = choose_sets(order, levels, n_levels, logits, problem, importance)
-    every_cell = encode_cells(levels, sets, n_levels)
+def _fit_pairs(given: FitRows, columns: RefinedColumns, importance: Array) -> tuple[Array, Array, Solution]:
+    """Choose pairs of columns; return them, the weights of their cells, and the solution on top of the columns'."""
+    levels, logits = given.rows.levels, columns.solution.logits
+    pairs, penalty = choose_pairs(levels, logits, columns.problem, importance)
+    every_cell, cells = encode_cells(levels, pairs), N_LEVELS**2
     shared = np.flatnonzero(np.bincount(every_cell.indices, minlength=every_cell.width) >= MIN_ROWS_OF_CELL)
-    cells = n_levels**order
     problem = _make_problem(given, every_cell.take_columns(shared), logits)
-    solution = solve_lockstep(problem, STRENGTHS_OF_SETS, penalty[shared // cells])
-    weights = np.zeros((len(sets) * cells, given.n_classes))  # zero for cells with too few rows
+    solution = solve_lockstep(problem, STRENGTHS_OF_PAIRS, penalty[shared // cells])
+    weights = np.zeros((len(pairs) * cells, given.n_classes))  # zero for cells with too few rows
     weights[shared] = to_classes(solution.weights[:, -1])
     kept = np.isfinite(penalty[:, -1])  # chosen by the model of all rows
-    return sets[kept], weights[np.repeat(kept, cells)], solution
+    return pairs[kept], weights[np.repeat(kept, cells)], solution
 
 
-def _fit_slopes(given: FitRows, centre: Centre) -> tuple[SlopeMember, Array]:
-    """Fit a regression on labels and normal scores, with the tempered evidence of texts as offset."""
+def _answer_untempered(given: FitRows, centre: Centre) -> Array:
+    """(rows, classes): out-of-fold log probabilities of naive Bayes on codes, with the tempered evidence of texts."""
+    rows, model = np.arange(len(given.group)), given.model_of_row
+    logits = centre.text_logits[rows, model].copy()
+    for m, folds in enumerate(given.models[:-1]):
+        at = np.flatnonzero(model == m)
+        ratios = look_up_codes(given.counts.log_ratios(*folds), given.rows.codes[at], given.counts.encoding.starts)
+        logits[at] += given.counts.log_prior(*folds) + ratios
+    return log_normalise(logits)
+
+
+def _fit_slopes(given: FitRows, centre: Centre, of_scores: bool) -> tuple[SlopeMember, Array]:
+    """Fit a regression on labels and numbers, with the tempered evidence of texts as offset."""
     encoding = given.counts.encoding
-    is_number = [column.is_number for column in encoding.columns]
-    labels = np.where(is_number, -1, given.rows.codes)
+    labels = np.where(encoding.is_number, -1, given.rows.codes)
     parts = [make_constant(len(given.group)), make_one_hot(labels, encoding.starts)]
-    features = join_columns([*parts, SparseRows.from_dense(given.rows.scores.astype(np.float32))])
+    numbers = given.rows.scores if of_scores else given.rows.standardised
+    features = join_columns([*parts, SparseRows.from_dense(numbers.astype(np.float32))])
     problem = _make_problem(given, features, to_logits(centre.text_logits))
     solution = solve_lockstep(problem, STRENGTHS, _make_penalty(features.width))
     weights = to_classes(solution.weights[:, -1])
     codes = 1 + encoding.n_codes
-    return SlopeMember(weights[:codes], weights[codes:]), solution.answers
+    return SlopeMember(weights[:codes], weights[codes:], of_scores), solution.answers
 
 
 def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array]:
     """Fit the Gaussian of all numbers, with the tempered evidence of labels and texts."""
     encoding = given.counts.encoding
     tables = centre.tables.copy()  # (models, classes, 1 + codes), without the codes of numbers
-    for column, start in zip(encoding.columns, encoding.starts, strict=False):
-        if column.is_number:
-            tables[:, :, 1 + start : 1 + start + column.n_codes] = 0.0
+    tables[:, :, 1 + np.flatnonzero(encoding.is_number[encoding.column_of_code])] = 0.0
     rows, model = np.arange(len(given.group)), given.model_of_row
     base = centre.text_logits[rows, model].copy()  # (rows, classes): out-of-fold logits of texts, prior and labels
     for m in range(len(given.judged)):
         at = np.flatnonzero(model == m)
         base[at] += tables[m, :, 0] + look_up_codes(tables[m, :, 1:], given.rows.codes[at], encoding.starts)
     chosen = choose_gaussian(given.rows.scores, given.group, given.weight, model, base)
-    return GaussianMember(chosen.gaussian, chosen.temperature, tables[-1]), chosen.left_out
+    return GaussianMember(chosen.gaussian, chosen.temperature), chosen.left_out
 
 
 def _make_penalty(features: int) -> Array:
@@ -212,7 +212,8 @@ def _make_penalty(features: int) -> Array:
 
 CALIBRATION_FOLDS, FOLDS_OF_FEW_ROWS = 5, 10
 MAX_ROWS_FOR_MORE_FOLDS, MAX_PARTS_FOR_MORE_FOLDS = 500, 300
-MIN_ROWS_TO_CALIBRATE = 50
+MIN_ROWS_TO_CALIBRATE, MIN_ROWS_TO_TEMPER = 15, 4  # with fewer, one exponent tempers; or naive Bayes answers as it is
+MIN_ROWS_FOR_GAUSSIAN = 50  # with fewer, its shrinkage cannot be chosen
 MAX_CLASSES_TO_CALIBRATE = 20_000  # with more, even the predictions for fifty rows take too much memory
 MAX_ROWS_FOR_ALL_FOLDS = 5_000  # with more, one fold is enough to validate on
 # With more classes a model is only tempered: a class has too few rows to fit weights of codes or tokens.
@@ -231,31 +232,62 @@ class Calibrator:
     # only for models of a single text:
     pairs: PairChoice = False  # whether pairs of neighbouring words are features
     hold: float = SHIFT_HOLD  # extra penalty on the direction of the mean text
+    keeps_rows: bool = True  # whether rows are kept with the corrections, to complete others
+
+    def reads_sample_alone(self, model: CalibratableModel, weight: Array | None) -> bool:
+        """Whether corrections are a function of the rows they are fitted to, but for the evidence of all rows."""
+        is_enough = weight is None or weight.sum() >= MIN_ROWS_TO_CALIBRATE
+        return is_enough and not model.take_texts()[1] and not _has_many_classes(model)
 
     def fit(
-        self, model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array | None
+        self,
+        model: CalibratableModel,
+        cells: Sequence[Cells],
+        group: Array,
+        weight: Array | None,
+        n_rows: float | None = None,
     ) -> Corrections | None:
-        """Return corrections fitted to rows that the model has learned, or None if there are too few."""
+        """Return corrections fitted to rows that the model has learned, or None if there are too few.
+
+        They are a sample of about ``n_rows`` rows, unless they are all.
+        """
         if len(model.classes) > MAX_CLASSES_TO_CALIBRATE:
             return None
         every = np.ones(len(group)) if weight is None else weight.astype(float)
+        own_n = np.bincount(group, every, len(model.classes))
+        n = own_n if self.reads_sample_alone(model, every) else model.statistics.n
         # Skip a row that is alone in its class: the model without it does not know the class.
-        present = np.flatnonzero((every > 0) & (every < model.statistics.n[group]))
+        present = np.flatnonzero((every > 0) & (every < n[group]))
         used = present[self._choose_rows(model, len(present))]
         some, own, counts = take_rows(cells, used), group[used], every[used]
-        if counts.sum() < MIN_ROWS_TO_CALIBRATE or len(np.unique(own)) < 2:
+        if counts.sum() < MIN_ROWS_TO_TEMPER or len(np.unique(own)) < 2:
             return None
         order, judged = _assign_folds(some, own, counts, model.n_parts)
         with limit_blas_threads():  # the problems are small: threads would wait for each other
-            corrections = self._fit_ordered(model, take_rows(some, order.rows), own[order.rows], order, judged)
+            ordered = take_rows(some, order.rows), own[order.rows]
+            corrections = self._fit_ordered(model, *ordered, order, judged, n_rows)
         if corrections.reads_tokens and not corrections.tokens:
-            return replace(corrections, tokens=model.choose_token_features())
+            corrections = replace(corrections, tokens=model.choose_token_features())
+        if corrections.encoding.columns and corrections.members:
+            _, first = np.unique(order.rows, return_index=True)  # in canonical order, each row once
+            rows = order.rows[np.sort(first)]
+            kept = take_rows(some, rows)
+            gaps = GapCompletion.of(corrections.encoding, kept, counts[rows], self.keeps_rows)
+            return replace(corrections, gaps=gaps)
         return corrections
 
     def _fit_ordered(
-        self, model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array
+        self,
+        model: CalibratableModel,
+        cells: Sequence[Cells],
+        group: Array,
+        order: RowFolds,
+        judged: Array,
+        n_rows: float | None,
     ) -> Corrections:
         """Fit corrections to rows in canonical order."""
+        if order.weight.sum() < MIN_ROWS_TO_CALIBRATE:
+            return _fit_one_exponent(model, cells, group, order)
         if _has_many_classes(model):
             few = order.weight.sum() <= MAX_SHARE_AT_ONCE * model.statistics.n.sum()
             return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
@@ -263,7 +295,7 @@ class Calibrator:
             if self.plan.refine:
                 return refine_texts(model, cells, group, order, judged, self.pairs, self.hold)
             return _fit_tempering_alone(model, cells, group, order)
-        return fit_corrections(_collect_rows(model, cells, group, order.weight, order.fold, judged), self.plan)
+        return fit_corrections(_collect_rows(model, cells, group, order, judged, n_rows), self.plan)
 
     def _choose_rows(self, model: CalibratableModel, n_rows: int) -> Array:
         """Return the positions of the rows to fit to, evenly spaced if there are too many."""
@@ -305,7 +337,7 @@ def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: 
     folds = FOLDS_OF_FEW_ROWS if few else CALIBRATION_FOLDS
     order = assign_folds(cells, group, weight, folds)
     if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
-        return order, np.arange(folds)
+        return order, np.unique(order.fold)  # of few rows, a fold may have none
     fold = assign_folds_by_content(cells, len(group), folds)[order.rows]
     return order._replace(fold=fold), np.zeros(1, dtype=np.int64)
 
@@ -329,19 +361,21 @@ def _fit_tempering_alone(
     return Corrections(fit_tempering(terms, group, order.weight))
 
 
+def _fit_one_exponent(model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds) -> Corrections:
+    """Fit one exponent of all evidence but the class prior."""
+    terms = collect_text_terms(model, cells, group, order.weight, order.fold, [-1])[0]
+    return Corrections(fit_one_exponent(terms, group, order.weight))
+
+
 def _collect_rows(
-    model: CalibratableModel, cells: Sequence[Cells], group: Array, weight: Array, fold: Array, judged: Array
+    model: CalibratableModel, cells: Sequence[Cells], group: Array, order: RowFolds, judged: Array, n_rows: float | None
 ) -> FitRows:
     """Return learned rows with their out-of-fold scores."""
-    learned = model.statistics.n
-    # If the rows are a sample, codes and totals come from all values that the model has counted.
-    is_sample = not np.array_equal(np.bincount(group, weight, minlength=len(learned)), learned)
-    encoding = TableEncoding.of(cells, weight, model if is_sample else None)
+    weight, fold = order.weight, order.fold
+    encoding = TableEncoding.of(cells, weight, n_rows)
     no_texts, features = np.zeros((len(group), len(model.classes))), model.choose_token_features()
-    rows = encode_rows(encoding, cells, True, no_texts, lambda: model.encode_tokens(features, cells))
+    rows = EncodedRows(encoding, cells, lambda: model.encode_tokens(features, cells), no_texts)
     counts = CodeCounts.of(encoding, rows.codes, group, weight, fold, (int(fold.max()) + 1, len(model.classes)))
-    if is_sample:
-        counts = counts.extend(model, learned)
     texts, blocks = model.take_texts()
     terms = []
     if blocks:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
+from typing import Protocol
 
 import numpy as np
 
 from priory.calibration.solvers import LockstepProblem, pad_columns
-from priory.calibration.table_encoding import CountedModel, TableEncoding, make_one_hot
+from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core.sparse_rows import SparseRows, score_column_sets
+from priory.core.statistics import ROUNDING_TOLERANCE, register_record
 from priory.core.typing import Array
 
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
 MAX_LOG_RATIO = 20.0
-MAX_ROWS_TO_SMOOTH = 5000  # with more rows, bins have enough counts
+MAX_LOG_WEIGHT = 1e6  # far above any evidence and its weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +44,6 @@ class CodeCounts:
         class_folds = np.bincount(fold * shape[1] + group, weight, minlength=shape[0] * shape[1]).reshape(shape)
         return cls(encoding, folds.sum(axis=0), folds, class_folds.sum(axis=0), class_folds)
 
-    def extend(self, model: CountedModel, class_total: Array) -> CodeCounts:
-        """Replace the totals by the counts of all rows that a model has learned, of which these are a sample."""
-        total = self.total.copy()
-        columns = ((b, j) for b, block in enumerate(self.encoding.blocks) for j in range(len(block)))
-        for column, start, place in zip(self.encoding.columns, self.encoding.starts, columns, strict=False):
-            counted = model.count_values(*place)
-            if counted is not None:
-                code = column.encode_values(counted[0])
-                known = code >= 0
-                for c, counts in enumerate(counted[1]):  # (values,): the counts of one class
-                    stop = start + column.n_codes - 1
-                    total[c, start:stop] = np.bincount(code[known], counts[known], minlength=column.n_codes - 1)
-        return CodeCounts(self.encoding, total, self.folds, class_total, self.class_folds)
-
     def without(self, *folds: int) -> tuple[Array, Array]:
         """Return the counts of codes (classes, codes) and of rows (classes,) without some folds."""
         out = list(set(folds))
@@ -64,98 +51,168 @@ class CodeCounts:
 
     def log_ratios(self, *folds: int) -> Array:
         """(classes, codes): the log likelihood ratio of each code, from the model without these folds."""
-        counts = self.without(*folds)[0]
-        starts = self.encoding.starts
-        if not len(starts[:-1]):
-            return np.zeros(counts.shape)
-        counts[:, starts[1:] - 1] = 0.0  # a missing cell is ignored
-        if self.class_total.sum() <= MAX_ROWS_TO_SMOOTH:
-            counts = self._smooth_neighbours(counts)
-        widths = np.diff(starts)
-        # in_class (classes, codes): the counts of the code's whole column; share (codes,): of the code in its column
-        in_class = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), widths, axis=1)
-        pooled = counts.sum(axis=0)
-        share = pooled / np.maximum(np.repeat(np.add.reduceat(pooled, starts[:-1]), widths), 1e-300)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.log((counts + POOLED_ROWS * share) / (in_class + POOLED_ROWS) / share)
-        return np.clip(np.where(pooled > 0, ratio, 0.0), -MAX_LOG_RATIO, MAX_LOG_RATIO)
+        return find_log_ratios(self.encoding, self.without(*folds)[0])
 
-    def _smooth_neighbours(self, counts: Array) -> Array:
-        """Smooth bins with the kernel (1/4, 1/2, 1/4); a bin without a neighbour keeps that quarter."""
-        gives = self._gives_right
-        # (classes, codes): the quarters that move to the next and to the previous bin
-        right, left = counts * gives / 4, counts * np.roll(gives, 1) / 4
-        return counts - right - left + np.roll(right, 1, axis=1) + np.roll(left, -1, axis=1)
-
-    @cached_property
-    def _gives_right(self) -> Array:
-        """(codes,): one where the next code is a neighbouring bin, else zero."""
-        gives = np.zeros(self.encoding.n_codes)
-        for column, start in zip(self.encoding.columns, self.encoding.starts, strict=False):
-            gives[start : start + column.n_codes - 1] = column.blends
-        return gives
+    @property
+    def shares(self) -> Array:
+        """(codes,): the share of the counted rows that have each code."""
+        return np.asarray(self.folds.sum(axis=(0, 1)) / self.class_folds.sum())
 
     def log_prior(self, *folds: int) -> Array:
         """(classes,): the log of each class's share of the rows, from the model without these folds."""
-        n = self.without(*folds)[1] + 0.5
-        return np.asarray(np.log(n / n.sum()))
+        return find_log_shares(self.without(*folds)[1])
 
 
-MAX_CHOSEN = 48  # pairs, and as many triples
-MAX_SCORED = 1200  # candidate pairs, and as many triples
-MAX_PRODUCTS = 5e7  # rows x sets of columns x logits of all models, for one pass
+def find_log_shares(n: Array) -> Array:
+    """(classes,): the log of each class's share of the rows, half a row more for each."""
+    return np.asarray(np.log((n + 0.5) / (n + 0.5).sum()))
+
+
+def find_log_ratios(encoding: TableEncoding, counts: Array) -> Array:
+    """(classes, codes): the log likelihood ratio of each code, given counts (classes, codes)."""
+    starts = encoding.starts
+    if not len(starts[:-1]):
+        return np.zeros(counts.shape)
+    counts = counts.copy()
+    counts[:, starts[1:] - 1] = 0.0  # a missing cell is ignored
+    # smooth bins: (classes, codes) what moves to the next and to the previous bin
+    right, left = counts * encoding.blends, counts * np.roll(encoding.blends, 1)
+    counts += np.roll(right, 1, axis=1) + np.roll(left, -1, axis=1) - right - left
+    widths = np.diff(starts)
+    # in_class (classes, codes): the counts of the code's whole column; share (codes,): of the code in its column
+    in_class = np.repeat(np.add.reduceat(counts, starts[:-1], axis=1), widths, axis=1)
+    pooled = counts.sum(axis=0)
+    share = pooled / np.maximum(np.repeat(np.add.reduceat(pooled, starts[:-1]), widths), 1e-300)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log((counts + POOLED_ROWS * share) / (in_class + POOLED_ROWS) / share)
+    return np.clip(np.where(pooled > 0, ratio, 0.0), -MAX_LOG_RATIO, MAX_LOG_RATIO)
+
+
+class CountedModel(Protocol):
+    """Interface of a model that counts the values of columns."""
+
+    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
+        """Return the distinct values and counts (classes, values), or None if the model does not count them."""
+
+
+def count_learned_codes(encoding: TableEncoding, model: CountedModel, n_classes: int) -> tuple[Array, Array]:
+    """Return how often a model has learned each code (classes, codes), and whether its column is counted (codes,)."""
+    total, is_counted = np.zeros((n_classes, encoding.n_codes)), np.zeros(encoding.n_codes, dtype=bool)
+    places = ((b, j) for b, block in enumerate(encoding.blocks) for j in range(len(block)))
+    for column, start, place in zip(encoding.columns, encoding.starts, places, strict=False):
+        counted = model.count_values(*place)
+        if counted is not None:
+            own, stop = column.encode_values(counted[0]), start + column.n_codes
+            known = own >= 0
+            is_counted[start:stop] = True
+            for c, counts in enumerate(counted[1]):  # (values,): the counts of one class
+                total[c, start : stop - 1] = np.bincount(own[known], counts[known], minlength=column.n_codes - 1)
+    return total, is_counted
+
+
+@register_record("CodeEvidence", axes={"weights": "b", "log_prior": "c", "log_ratios": "cv", "shares": "v"})
+@dataclass(frozen=True, eq=False)
+class CodeEvidence:
+    """The evidence of the class prior and of each code, from the counts of all rows, and the weights that temper it."""
+
+    weights: Array  # (1 + columns,): of the class prior and of each column
+    log_prior: Array  # (classes,): the base rate
+    log_ratios: Array  # (classes, codes): the log likelihood ratio of each code
+    shares: Array  # (codes,): the share of the kept rows that have each code
+
+    def find_fault(self) -> str | None:
+        if self.weights.min(initial=0.0) < 0 or self.weights.max(initial=0.0) > MAX_LOG_WEIGHT:
+            return "a weight is negative or too large"
+        largest = max(np.abs(self.log_prior).max(initial=0.0), np.abs(self.log_ratios).max(initial=0.0))
+        if self.shares.min(initial=0.0) < 0 or self.shares.max(initial=0.0) > 1 + ROUNDING_TOLERANCE:
+            return "a share is not from 0 to 1"
+        return "a number is too large" if largest > MAX_LOG_WEIGHT else None
+
+    def follow_counts(self, encoding: TableEncoding, model: CountedModel, n: Array) -> CodeEvidence:
+        """Return the evidence of all rows that a model has learned, ``n`` (classes,), with the same weights.
+
+        A column whose values the model does not count keeps the evidence of the rows that were fitted to.
+        """
+        total, is_counted = count_learned_codes(encoding, model, len(n))
+        ratios = np.where(is_counted, find_log_ratios(encoding, total), self.log_ratios)
+        return replace(self, log_prior=find_log_shares(n), log_ratios=ratios)
+
+    def find_misfit(self, encoding: TableEncoding) -> str | None:
+        """Describe why it is not the evidence of this encoding; None if it is."""
+        fits = (len(self.weights), self.log_ratios.shape[1]) == (1 + len(encoding.columns), encoding.n_codes)
+        return None if fits else "evidence is of other columns"
+
+    def temper_cells(self, encoding: TableEncoding, log_prior: Array) -> Array:
+        """(1 + codes, classes): the class prior itself, and the tempered evidence of each code, zero for a gap."""
+        return np.concatenate([log_prior[None], self.temper_codes(encoding)[1:]])
+
+    def temper_codes(self, encoding: TableEncoding) -> Array:
+        """(1 + codes, classes): the tempered log prior, and the tempered evidence of each code."""
+        return self._temper(encoding, self.weights[1:])
+
+    def join_ratios(self) -> Array:
+        """(1 + codes, classes): the log prior, and the evidence of each code, as they are."""
+        return np.concatenate([self.log_prior[None], self.log_ratios.T])
+
+    def temper_labels(self, encoding: TableEncoding) -> Array:
+        """(1 + codes, classes): tempered, with zeros for the codes of numbers."""
+        return self._temper(encoding, np.where(encoding.is_number, 0.0, self.weights[1:]))
+
+    def _temper(self, encoding: TableEncoding, column_weights: Array) -> Array:
+        ratios = self.log_ratios * column_weights[encoding.column_of_code]
+        return np.concatenate([self.weights[0] * self.log_prior[None], ratios.T])
+
+
+MAX_CHOSEN = 48  # pairs
+MAX_SCORED = 1200  # candidate pairs
+MAX_PRODUCTS = 5e7  # rows x pairs of columns x logits of all models, for one pass
 CHANCE_PART = 0.3  # of the standard deviation of a score under chance; smaller scores count as equal
 
 
-def encode_cells(levels: Array, sets: Array, n_levels: int) -> SparseRows:
-    """(rows, sets x cells): one-hot cells of each set of columns; none if a label is unknown."""
-    # (rows, sets): the levels of a set's columns, read as the digits of one number
-    cells, known = levels[:, sets[:, 0]], levels[:, sets[:, 0]] >= 0
-    for column in sets.T[1:]:
-        cells = cells * n_levels + levels[:, column]
-        known &= levels[:, column] >= 0
-    return make_one_hot(np.where(known, cells, -1), np.arange(len(sets) + 1) * n_levels ** sets.shape[1])
+def encode_cells(levels: Array, pairs: Array) -> SparseRows:
+    """(rows, pairs x cells): one-hot cells of each pair of columns; none if a label is unknown."""
+    first, second = levels[:, pairs[:, 0]], levels[:, pairs[:, 1]]  # (rows, pairs)
+    cells = np.where((first >= 0) & (second >= 0), first * N_LEVELS + second, -1)
+    return make_one_hot(cells, np.arange(len(pairs) + 1) * N_LEVELS**2)
 
 
-def choose_sets(
-    order: int, levels: Array, n_levels: int, logits: Array, problem: LockstepProblem, importance: Array
-) -> tuple[Array, Array]:
-    """Return sets of ``order`` columns (sets, order), and the penalty of their weights (sets, models).
+def choose_pairs(levels: Array, logits: Array, problem: LockstepProblem, importance: Array) -> tuple[Array, Array]:
+    """Return pairs of columns (pairs, 2), and the penalty of their weights (pairs, models).
 
-    The penalty falls with the score: 1 for the best set of a model, infinite for a set that it has not chosen.
+    The penalty falls with the score: 1 for the best pair of a model, infinite for a pair that it has not chosen.
     ``logits`` (rows, models, logits) are the current predictions. ``importance`` (models, columns) ranks the columns
     from which candidates are made.
     """
     room = MAX_PRODUCTS / (len(levels) * logits.shape[1] * logits.shape[2])
-    sets, possible = _list_sets(order, importance, int(np.clip(room, 16, MAX_SCORED)))
-    scores = np.where(possible, _score_sets(sets, levels, n_levels, logits, problem), -np.inf)
+    pairs, possible = _list_pairs(importance, int(np.clip(room, 16, MAX_SCORED)))
+    scores = np.where(possible, _score_pairs(pairs, levels, logits, problem), -np.inf)
     top = np.argsort(-scores, axis=1, kind="stable")[:, : int(np.clip(room, 8, MAX_CHOSEN))]
-    chosen = np.zeros(scores.shape, dtype=bool)  # (models, sets)
+    chosen = np.zeros(scores.shape, dtype=bool)  # (models, pairs)
     np.put_along_axis(chosen, top, True, axis=1)
     chosen &= possible
-    chance = CHANCE_PART * np.sqrt(2 * n_levels**order * problem.n_logits)
+    chance = CHANCE_PART * np.sqrt(2 * N_LEVELS**2 * problem.n_logits)
     above = np.maximum(scores, 0.0) + chance
     penalty = np.where(chosen, above.max(axis=1, keepdims=True) / above, np.inf)
     kept = chosen.any(axis=0)
-    return sets[kept], penalty[:, kept].T
+    return pairs[kept], penalty[:, kept].T
 
 
-def _list_sets(order: int, importance: Array, limit: int) -> tuple[Array, Array]:
-    """Return about ``limit`` sets of the most important columns of each model, and whose they are (models, sets)."""
+def _list_pairs(importance: Array, limit: int) -> tuple[Array, Array]:
+    """Return about ``limit`` pairs of the most important columns of each model, and whose they are (models, pairs)."""
     n_models, columns = importance.shape
-    # the number of columns that have no more than ``limit`` sets
-    width = max(n for n in range(order, columns + 1) if n == order or comb(n, order) <= limit)
+    # the number of columns that have no more than ``limit`` pairs
+    width = max(n for n in range(2, columns + 1) if n == 2 or comb(n, 2) <= limit)
     ranked = np.argsort(-importance, axis=1, kind="stable")[:, :width]
     candidate = np.zeros((n_models, columns), dtype=bool)
     np.put_along_axis(candidate, ranked, True, axis=1)
-    sets = np.array(list(combinations(np.flatnonzero(candidate.any(axis=0)), order)), dtype=np.int64)
-    possible = np.asarray(candidate[:, sets].all(axis=2))
+    pairs = np.array(list(combinations(np.flatnonzero(candidate.any(axis=0)), 2)), dtype=np.int64)
+    possible = np.asarray(candidate[:, pairs].all(axis=2))
     wanted = possible.any(axis=0)
-    return sets[wanted], possible[:, wanted]
+    return pairs[wanted], possible[:, wanted]
 
 
-def _score_sets(sets: Array, levels: Array, n_levels: int, logits: Array, problem: LockstepProblem) -> Array:
-    """(models, sets): how far the squared residuals in the cells of each set exceed chance."""
+def _score_pairs(pairs: Array, levels: Array, logits: Array, problem: LockstepProblem) -> Array:
+    """(models, pairs): how far the squared residuals in the cells of each pair exceed chance."""
     wrong, chance = problem.compute_residuals(pad_columns(logits.reshape(len(logits), -1)))
-    scores = score_column_sets(levels, sets, n_levels, wrong, chance)
+    scores = score_column_sets(levels, pairs, N_LEVELS, wrong, chance)
     return np.asarray(problem.split_models(scores).sum(axis=2).T, dtype=float)

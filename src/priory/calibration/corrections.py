@@ -10,28 +10,22 @@ not the likeliest have 1 / (n + 1) of its probability together, each its share b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Protocol, Self
 
 import numpy as np
 
-from priory.calibration.members import (
-    BaseRateMember,
-    CorrectionRows,
-    GaussianMember,
-    LinearMember,
-    Member,
-    MemberPool,
-    SlopeMember,
-    encode_rows,
-)
+from priory.calibration.code_counts import CodeEvidence
+from priory.calibration.member_pool import MemberPool
+from priory.calibration.members import EncodedRows, Member
+from priory.calibration.missing_cells import MAX_ROWS_AT_ONCE, GapCompletion
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import Tempering
-from priory.core.logspace import log, log_normalise
-from priory.core.registration import register_record
+from priory.core.logspace import log, log_normalise, log_sum_exp
 from priory.core.sparse_rows import SparseRows
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.model.cells import Cells, take_rows
 from priory.model.ledger import EvidenceTerms
@@ -39,7 +33,6 @@ from priory.model.model_statistics import ModelStatistics
 from priory.text.token_features import TokenFeatures
 
 ROUNDING = 1e-9  # nats; less is a rounding error
-LIMIT_NAME = "limit of"  # the beginning of its line's name in a ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +68,7 @@ class Succession:
     @property
     def name(self) -> str:
         """The name of its line in a ledger."""
-        return f"{LIMIT_NAME} {self.n_rows:,.6g} row{'' if self.n_rows == 1 else 's'}"
+        return f"limit of {self.n_rows:,.6g} row{'' if self.n_rows == 1 else 's'}"
 
     def limit_lines(self, lines: Array, log_prior: Array, answers: Array) -> Array:
         """(rows, classes, lines + 1): the lines of ledgers, bounded like the answers, and their remainder.
@@ -109,82 +102,101 @@ class Corrections:
 
     tempering: Tempering
     encoding: TableEncoding = NO_CODES
+    evidence: CodeEvidence | None = None  # what members are centred on, from the counts of all rows
     members: tuple[Member, ...] = ()
     pool: MemberPool | None = None
     tokens: tuple[TokenFeatures, ...] = ()  # the features of each text, if a member uses them
+    gaps: GapCompletion | None = None  # of columns that were never missing; None for texts alone
 
     def find_fault(self) -> str | None:
-        if self.members and (self.pool is None or 1 + len(self.pool.exponents) != len(self.members)):
+        if not self.members:
+            return None
+        if self.pool is None or len(self.pool.exponents) != len(self.members):
             return "there is not one exponent for each member"
-        if self.members and not isinstance(self.members[0], BaseRateMember):
-            return "its first member is not the base rate"
-        return next((fault for member in self.members if (fault := self._find_fault_of(member))), None)
-
-    def _find_fault_of(self, member: Member) -> str | None:
-        columns, codes = len(self.encoding.columns), self.encoding.n_codes
-        numbers = sum(column.is_number for column in self.encoding.columns)
-        match member:
-            case LinearMember():
-                if max(member.pairs.max(initial=-1), member.triples.max(initial=-1)) >= columns:
-                    return "a pair or a triple is of a column that is not there"
-            case SlopeMember():
-                if (len(member.weights), len(member.slopes)) != (1 + codes, numbers):
-                    return "slopes are of other columns"
-            case GaussianMember():
-                if (member.gaussian.means.shape[1], member.labels.shape[1]) != (numbers, 1 + codes):
-                    return "a Gaussian is of other columns"
-        return None
+        if self.evidence is None:
+            return "there is no evidence that its members are centred on"
+        size = len(self.evidence.log_prior), sum(map(len, self.tokens))
+        misfits = [member.find_misfit(self.encoding, *size) for member in self.members]
+        misfits += [self.evidence.find_misfit(self.encoding)]
+        misfits += [] if self.gaps is None else [self.gaps.find_misfit(self.encoding)]
+        return next((fault for fault in misfits if fault), None)
 
     def fits_model(self, n_classes: int, n_parts: int, columns: Sequence[int]) -> bool:
         """Whether the shapes match a model of this size; ``columns`` has the width of each block, zero for a text."""
-        n_texts, n_tokens = list(columns).count(0), sum(map(len, self.tokens))
-        if self.reads_tokens and len(self.tokens) != n_texts:
+        if self.reads_tokens and len(self.tokens) != list(columns).count(0):
             return False
         if len(self.tempering.weights) != 1 + n_parts:
             return False
-        if not self.members:
-            return True
-        return [len(block) for block in self.encoding.blocks] == list(columns) and all(
-            self._fits_member(member, n_classes, n_tokens) for member in self.members
-        )
+        widths = [len(block) for block in self.encoding.blocks]
+        return self.evidence is None or (widths == list(columns) and len(self.evidence.log_prior) == n_classes)
 
-    def _fits_member(self, member: Member, n_classes: int, n_tokens: int) -> bool:
-        match member:
-            case BaseRateMember():
-                return len(member.log_share) == n_classes
-            case LinearMember():
-                return member.weights.shape == (member.count_features(self.encoding, n_tokens), n_classes)
-            case SlopeMember():
-                return member.weights.shape[1] == n_classes
-            case GaussianMember():
-                return len(member.labels) == n_classes
+    def follow_counts(self, model: CalibratableModel) -> Corrections:
+        """Return the same corrections with the evidence of all rows that a model has learned."""
+        if self.evidence is None or not self.encoding.columns:
+            return self
+        return replace(self, evidence=self.evidence.follow_counts(self.encoding, model, model.statistics.n))
 
     @property
     def reads_tokens(self) -> bool:
         """Whether a member uses the tokens of texts."""
-        return any(isinstance(member, LinearMember) and member.with_tokens for member in self.members)
+        return any(member.reads_tokens for member in self.members)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The kinds of corrections that were fitted."""
-        linear = [member for member in self.members if isinstance(member, LinearMember)]
-        together = any(isinstance(member, GaussianMember) for member in self.members) or any(
-            len(member.pairs) + len(member.triples) for member in linear
-        )
-        refined = any(member.is_refined for member in linear) or any(
-            isinstance(member, SlopeMember) for member in self.members
-        )
-        return ("tempering", *(["structure"] if together else []), *(["refinement"] if refined else []))
+        found = {kind for member in self.members for kind in member.kinds}
+        return ("tempering", *sorted(found, reverse=True))
 
-    @property
-    def reads_scores(self) -> bool:
-        """Whether a member uses the normal scores of numbers."""
-        return any(isinstance(member, GaussianMember | SlopeMember) for member in self.members)
+    def log_probabilities(self, rows: EncodedRows, log_prior: Array) -> Array:
+        """(rows, classes): log p(c | x), by the pool of all members; ``log_prior`` is the answer if all is missing."""
+        answers = self.pool_members(rows)
+        for at, gaps in self.find_gaps(rows, MAX_ROWS_AT_ONCE):
+            answers[at] = self._answer_gaps(rows.take_rows(at), gaps, log_prior)
+        return answers
 
-    def log_probabilities(self, rows: CorrectionRows) -> Array:
-        """(rows, classes): log p(c | x), by the pool of all members."""
+    def pool_members(self, rows: EncodedRows) -> Array:
+        """(rows, classes): log p(c | x), where gaps are read as missing."""
         assert self.pool is not None
-        return self.pool.mix_answers([member.log_probabilities(rows, self.encoding) for member in self.members])
+        assert self.evidence is not None
+        base = np.repeat(log_normalise(self.evidence.log_prior[None]), len(rows), axis=0)
+        return self.pool.mix_answers([base, *(member.log_probabilities(rows) for member in self.members)])
+
+    def find_gaps(self, rows: EncodedRows, at_once: int) -> Iterator[tuple[Array, Array]]:
+        """Yield the rows with gaps that are completed, some at a time, and their gaps (rows, columns + texts)."""
+        if self.gaps is not None:
+            gaps = self.gaps.find_gaps(rows)
+            found = np.flatnonzero(gaps[:, : len(self.encoding.columns)].any(axis=1))  # a missing text alone is no gap
+            for start in range(0, len(found), at_once):
+                at = found[start : start + at_once]
+                yield at, gaps[at]
+
+    def complete_rows(self, rows: EncodedRows, gaps: Array) -> tuple[EncodedRows, Array]:
+        """Return rows completed by their nearest rows, one after the other, and the log shares (rows, nearest)."""
+        assert self.gaps is not None
+        if not len(self.gaps.weight):
+            return rows, np.zeros((len(rows), 1))
+        nearest = self.gaps.find_nearest(rows, gaps, self._kept_ranks)
+        copies = np.repeat(np.arange(len(rows)), nearest.shape[1])
+        weights = self.gaps.weight[nearest]
+        completed = rows.take_rows(copies, self.gaps.complete_cells(rows, gaps, nearest))
+        return completed, np.log(weights / weights.sum(axis=1, keepdims=True))
+
+    def _answer_gaps(self, rows: EncodedRows, gaps: Array, log_prior: Array) -> Array:
+        """(rows, classes): log p(c | x) of rows with gaps."""
+        assert self.gaps is not None
+        assert self.evidence is not None
+        completed, log_shares = self.complete_rows(rows, gaps)
+        # (rows, nearest, classes)
+        pooled = self.pool_members(completed).reshape(*log_shares.shape, -1)
+        mean = log_sum_exp(pooled + log_shares[:, :, None], axis=1)
+        tempered = rows.look_up(self.evidence.temper_cells(self.encoding, log_prior)) + rows.text_logits
+        exponent = self.gaps.weigh_tempered(rows, gaps)
+        return log_normalise((1 - exponent) * mean + exponent * tempered)
+
+    @cached_property
+    def _kept_ranks(self) -> Array:
+        assert self.gaps is not None
+        return self.encoding.rank_cells(self.gaps.list_blocks(self.encoding))
 
 
 PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time
@@ -278,13 +290,18 @@ class CalibratedModel:
 
         Corrections and the limit use the estimated class prior. A declared prior replaces it afterwards.
         """
-        prior, estimated, rows = self.model.log_prior(), self.model.estimated_log_prior(), len(cells[0])
+        rows = len(cells[0])
         # Chunks of rows bound the memory of the evidence terms (rows, classes, 1 + parts).
         step = max(1, PREDICTION_CHUNK_CELLS // count_terms_per_row(self.model))
-        answers = np.empty((rows, len(prior)))
+        answers = np.empty((rows, len(self.model.classes)))
         for start in range(0, rows, step):
             part = slice(start, start + step)
             answers[part] = self._log_probabilities(take_rows(cells, part))
+        return self.limit_answers(answers)
+
+    def limit_answers(self, answers: Array) -> Array:
+        """(rows, classes): log p(c | x) within the limit, and by the declared class prior."""
+        prior, estimated = self.model.log_prior(), self.model.estimated_log_prior()
         if self.succession is not None:
             answers = self.succession.limit(log_normalise(answers, estimated))
         return log_normalise(answers + (prior - estimated), prior)
@@ -293,58 +310,27 @@ class CalibratedModel:
         if self.corrections is None:
             return self.model.evidence_terms(cells).log_joint
         if not self.corrections.members:
-            return log_normalise(self.corrections.tempering.logits(self.model.evidence_terms(cells)))
-        return self.corrections.log_probabilities(self._make_rows(cells, self.corrections))
+            terms = self.model.evidence_terms(cells)
+            weights = self.corrections.tempering.answer_weights(terms)
+            return log_normalise(np.einsum("ncb,nb->nc", terms.relative_to_best, weights))
+        return self.corrections.log_probabilities(self.encode_rows(cells), self.model.estimated_log_prior())
 
-    def _make_rows(self, cells: Sequence[Cells], corrections: Corrections) -> CorrectionRows:
-        texts, blocks = self.model.take_texts()
-        text_logits = np.zeros((len(cells[0]), len(self.model.classes)))
-        if blocks:
-            terms = texts.evidence_terms([cells[b] for b in blocks])
-            text_logits = corrections.tempering.weigh_texts(terms, find_text_parts(self.model))
+    def encode_rows(self, cells: Sequence[Cells]) -> EncodedRows:
+        """Return rows as the input of members."""
+        corrections = self.corrections
+        assert corrections is not None
         tokens = partial(self.model.encode_tokens, corrections.tokens, cells)
-        return encode_rows(corrections.encoding, cells, corrections.reads_scores, text_logits, tokens)
+        text_logits = self.weigh_texts(cells).sum(axis=2)
+        return EncodedRows(corrections.encoding, cells, tokens, text_logits, corrections.evidence)
 
-    def split_evidence(self, cells: Sequence[Cells]) -> EvidenceSplit:
-        """Split the log odds of each row into the class prior, the weighted parts, and the remaining corrections."""
-        terms = self.model.evidence_terms(cells)
-        prior, estimated = self.model.log_prior(), self.model.estimated_log_prior()
-        weights, rest = np.ones(terms.lengths.shape), np.zeros((len(cells[0]), len(prior)))
-        if self.corrections is not None:
-            weights = self.corrections.tempering.part_weights(terms.lengths)
-            # what the weighted terms (rows, classes, parts) do not explain of the corrected log odds
-            rest = self._log_probabilities(cells) - np.einsum("ncb,nb->nc", terms.relative_to_best, weights)
-            rest -= rest.mean(axis=1, keepdims=True)
-            prior = estimated * weights[0, 0] + (prior - estimated)
-        return EvidenceSplit(weights, prior, rest, self.log_probabilities(cells), self.succession)
-
-
-@dataclass(frozen=True)
-class EvidenceSplit:
-    """The terms of the log odds, from which the lines of a ledger are made."""
-
-    weights: Array  # (rows, 1 + parts): of the class prior and of each part
-    prior: Array  # (classes,): the weighted log prior
-    rest: Array  # (rows, classes): corrections by several columns together
-    answers: Array  # (rows, classes): log p(c | x), bounded by the rule of succession
-    succession: Succession | None
-
-    @property
-    def prior_name(self) -> str:
-        """The name of the prior in a ledger, which tells whether it is tempered."""
-        return "prior" if (self.weights[:, 0] == 1.0).all() else "prior (tempered)"
-
-    def finish_lines(self, lines: Array, rows: slice) -> tuple[Array, list[str]]:
-        """Append the lines of no part to the lines (rows, classes, lines); return them and the new names."""
-        names = []
-        if not np.allclose(self.rest[rows], 0.0, atol=1e-9):
-            lines, names = np.concatenate([lines, self.rest[rows, :, None]], axis=2), ["(together)"]
-        if self.succession is not None:
-            limited = self.succession.limit_lines(lines, self.prior, self.answers[rows])
-            if not limited[:, :, -1].any():
-                return limited[:, :, :-1], names
-            lines, names = limited, [*names, self.succession.name]
-        return lines, names
+    def weigh_texts(self, cells: Sequence[Cells]) -> Array:
+        """(rows, classes, texts): the tempered evidence of each text."""
+        texts, blocks = self.model.take_texts()
+        if not blocks:
+            return np.zeros((len(cells[0]), len(self.model.classes), 0))
+        assert self.corrections is not None
+        terms = texts.evidence_terms([cells[b] for b in blocks])
+        return self.corrections.tempering.weigh_texts(terms, find_text_parts(self.model))
 
 
 def count_terms_per_row(model: CalibratableModel) -> int:

@@ -1,7 +1,8 @@
 """Canonical order and folds of the rows that corrections are fitted to.
 
 Both depend on the content of the rows and not on their order: equal rows become one row with the sum of their weights,
-rows are sorted by a hash of their content, and the rows of each class are assigned to the folds in turn.
+rows are sorted by a hash of their content, and the hash decides the fold of a row; the few rows of a rare class are
+assigned to the folds in turn.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from priory.core.typing import Array
 from priory.model.cells import Cells
 
 MIN_DISTINCT_ROWS_PER_FOLD = 10
+MIN_ROWS_BY_CONTENT = 200  # of a class: then one row less changes the fold of no other
 MAX_COPIES_PER_ROW = 3  # with more on average, new rows are mostly copies of known ones
 
 
@@ -31,6 +33,8 @@ def hash_rows(cells: Sequence[Cells], rows: int) -> Array:
     code = np.zeros(rows, dtype=np.uint64)
     for block in cells:
         for column in block.hash_columns():
+            if (column == column[:1]).all():
+                continue  # a constant changes no answer
             code = (code ^ column) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing, then mix the high bits down
             code ^= code >> np.uint64(29)
     return code
@@ -59,8 +63,12 @@ def assign_folds(cells: Sequence[Cells], group: Array, weight: Array, folds: int
         whole = np.floor(total / copies)  # whole weights stay whole
         extra = np.repeat(total - whole * copies, copies)
         rows, total = np.repeat(rows, copies), np.repeat(whole, copies) + np.clip(extra - nth, 0, 1)
-    # deal the rows of each class to the folds in turn
-    by_class = np.argsort(group[rows], kind="stable")
+    own, n = group[rows], np.bincount(group[rows])
+    # deal the rows of each class to the folds in turn, beginning with another fold for each class
+    by_class = np.argsort(own, kind="stable")
     fold = np.empty(len(rows), dtype=np.int64)
-    fold[by_class] = np.arange(len(rows)) % folds
+    fold[by_class] = (np.arange(len(rows)) - np.repeat(np.cumsum(n) - n, n) + own[by_class]) % folds
+    if not few:
+        by_content = (code[rows] % np.uint64(folds)).astype(np.int64)
+        fold = np.where(n[own] >= MIN_ROWS_BY_CONTENT, by_content, fold)
     return RowFolds(rows, total, fold)

@@ -7,45 +7,40 @@ labels have code -1 and are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from math import erfc, sqrt
 
 import numpy as np
 
 from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import find_normal_quantiles
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows
-from priory.core.statistics import is_increasing
+from priory.core.statistics import is_increasing, register_record
 from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.families.value_counts import take_shown_values
 from priory.model.cells import Cells, LabelCells, NumberCells
 
 VALUE_BITS = Histogram().bits  # numbers are rounded as in histograms
-MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 255
+# With more rows than these there are more codes, one for each unit that the root of their number grows by.
 MANY_ROWS = 5000
-MAX_LABELS = 31
+MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 64
+MAX_LABELS, MAX_LABELS_OF_MANY_ROWS = 31, 255
+BLENDED_SHARE = 0.25  # of a bin's count, for each neighbour; less where there are many rows
 MAX_SCORE = 1e70  # far above normal scores and their statistics; squares of products are finite
 MISSING_LEVEL = 8  # of a column in a pair; values have the levels below it
 N_LEVELS = MISSING_LEVEL + 1
-N_TRIPLE_LEVELS = 6  # of a column in a triple, including the level of missing cells
+MAX_STANDARDISED = 6.0  # standardised numbers beyond it count as this
 MAX_KNOTS = 65  # of the map to normal scores
-
-
-class CountedModel(Protocol):
-    """Interface of a model that counts the values of columns."""
-
-    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
-        """Return the distinct values and counts (classes, values), or None if the model does not count them."""
+RANK_STEPS = 256  # ranks are whole numbers from 0 to this
 
 
 @register_record(
     "ColumnCodes",
-    axes={"levels": "v", "blends": "v", "knots": "k", "scores": "k"},
-    dtypes={"levels": "i8", "blends": "b1"},
+    axes={"levels": "v", "blends": "v", "knots": "k", "scores": "k", "mean": "", "deviation": ""},
+    dtypes={"levels": "i8"},
 )
 @dataclass(frozen=True, eq=False)
 class ColumnCodes:
@@ -54,21 +49,25 @@ class ColumnCodes:
     edges_or_labels: Array
     is_number: bool
     levels: Array  # (codes - 1,): the coarse level of each code except the last, which means missing
-    blends: Array  # (codes - 1,): whether the counts of a bin are smoothed with the next one
+    blends: Array  # (codes - 1,): the share of a bin's count that smoothing moves to the next one
     knots: Array  # (knots,): values of the map to normal scores; empty for labels
     scores: Array  # (knots,): the normal scores of these values
+    mean: float = 0.0
+    deviation: float = 1.0  # the standard deviation
 
     def find_fault(self) -> str | None:
         if self.edges_or_labels.ndim != 1 or len(self.edges_or_labels) + self.is_number != len(self.levels):
             return "there is not one level for each code"
         if self.is_number and (self.edges_or_labels.dtype != float or not is_increasing(self.edges_or_labels)):
             return "its edges are not sorted numbers"
+        if self.blends.min(initial=0.0) < 0 or self.blends.max(initial=0.0) > BLENDED_SHARE:
+            return "a share of a bin is impossible"
         if len(self.levels) and not (self.levels.min() >= 0 and self.levels.max() < MISSING_LEVEL):
             return "a level is not one of the few there are"
         if not self.is_number and len(set(self.edges_or_labels.tolist())) < len(self.edges_or_labels):
             return "a label is there twice"
-        if np.abs(self.scores).max(initial=0.0) > MAX_SCORE:
-            return "a score is too large"
+        if np.abs(self.scores).max(initial=0.0) > MAX_SCORE or not self.deviation > 0:
+            return "a score is too large, or a standard deviation not positive"
         return None if is_increasing(self.knots) else "its knots are not sorted"
 
     @property
@@ -76,28 +75,20 @@ class ColumnCodes:
         """The number of codes, including the one of missing cells."""
         return len(self.levels) + 1
 
-    def coarsen_levels(self, wanted: int) -> Array:
-        """(codes - 1,): map codes (except the last) to at most ``wanted`` levels."""
-        found = int(self.levels.max(initial=-1)) + 1
-        if found <= wanted:
-            return self.levels
-        return self.levels * wanted // found if self.is_number else np.minimum(self.levels, wanted - 1)
-
     @classmethod
-    def from_labels(cls, labels: Array, counts: Array) -> ColumnCodes:
-        """Encode the most frequent labels that occur in at least two rows."""
-        wanted = MAX_LABELS if counts.sum() <= MANY_ROWS else MAX_CODES_OF_MANY_ROWS
+    def from_labels(cls, labels: Array, counts: Array, n_rows: float) -> ColumnCodes:
+        """Encode the most frequent labels that occur in at least two rows; ``n_rows`` were learned in all."""
+        wanted = min(MAX_LABELS + _count_further_codes(n_rows), MAX_LABELS_OF_MANY_ROWS)
         ranked = np.argsort(-counts, kind="stable")[:wanted]  # ties in the order of the labels
         ranked = ranked[counts[ranked] >= 2]
         levels = np.minimum(np.arange(len(ranked)), MISSING_LEVEL - 1)
-        return cls(labels[ranked], False, levels, np.zeros(len(ranked), dtype=bool), np.zeros(0), np.zeros(0))
+        return cls(labels[ranked], False, levels, np.zeros(len(ranked)), np.zeros(0), np.zeros(0))
 
     @classmethod
-    def from_numbers(cls, values: Array, counts: Array) -> ColumnCodes:
-        """Bin sorted distinct values with their counts into bins of about equal weight."""
-        rows = counts.sum()
-        few = rows <= MANY_ROWS
-        wanted = min(3 + np.sqrt(rows) / 2, MAX_CODES) if few else min(np.sqrt(rows), MAX_CODES_OF_MANY_ROWS)
+    def from_numbers(cls, values: Array, counts: Array, n_rows: float) -> ColumnCodes:
+        """Bin sorted distinct values with their counts into bins of about equal weight; ``n_rows`` were learned."""
+        rows, further = counts.sum(), _count_further_codes(n_rows)
+        wanted = min(min(3 + np.sqrt(rows) / 2, MAX_CODES) + further, MAX_CODES_OF_MANY_ROWS)
         bins = assign_bins(counts, int(wanted))
         last = np.flatnonzero(np.diff(bins))  # the last value of each bin but the final one
         edges = values[last] / 2 + values[last + 1] / 2 if len(values) else np.zeros(0)
@@ -111,8 +102,9 @@ class ColumnCodes:
         scores = find_normal_quantiles(shares)
         # a frequent value with a bin of its own, among many values, is not smoothed with its neighbours
         spike = (np.bincount(bins, minlength=n_bins) == 1) & (len(values) > 2 * n_bins)
-        blends = np.append(~(spike[:-1] | spike[1:]), False)
-        return cls(edges, True, levels, blends, values[knots], scores)
+        share = BLENDED_SHARE * min(1.0, MANY_ROWS / max(n_rows, 1.0))
+        blends = np.append(share * ~(spike[:-1] | spike[1:]), 0.0)
+        return cls(edges, True, levels, blends, values[knots], scores, *find_moments(values, counts))
 
     def encode_values(self, values: Array) -> Array:
         """Return the code of each value: labels, or rounded numbers."""
@@ -137,6 +129,42 @@ class ColumnCodes:
         if len(self.knots) < 2:
             return np.zeros(len(x))
         return np.where(np.isnan(x), 0.0, np.interp(x, self.knots, self.scores))
+
+    def standardise(self, x: float) -> float:
+        """Return a number less the mean, in standard deviations, between bounds; 0 if missing."""
+        # halves do not overflow
+        away = (x / 2 - self.mean / 2) / (self.deviation / 2) if x == x else 0.0
+        return max(-MAX_STANDARDISED, min(away, MAX_STANDARDISED))
+
+    @cached_property
+    def _ranks(self) -> Array:
+        """(knots,): the rank of each knot among the rows."""
+        # the normal distribution function of the scores
+        return RANK_STEPS * np.array([erfc(-score / sqrt(2)) / 2 for score in self.scores.tolist()])
+
+    def rank_column(self, cells: Cells, j: int) -> Array:
+        """(rows,): the rank of each number of column ``j``, or the code of each label; missing is below all ranks."""
+        if not isinstance(cells, NumberCells):
+            return self.encode_column(cells, j)
+        x = np.asarray(cells.data[:, j], dtype=float)
+        ranks = np.interp(x, self.knots, self._ranks) if len(self.knots) else np.zeros(len(x))
+        return np.where(np.isnan(x), -RANK_STEPS // 2, np.rint(np.nan_to_num(ranks))).astype(np.int64)
+
+
+def find_moments(values: Array, counts: Array) -> tuple[float, float]:
+    """Return mean and standard deviation of values with counts; the deviation is 1 if there is none."""
+    unit = float(np.abs(values).max(initial=0.0))
+    if not unit:
+        return 0.0, 1.0
+    share = counts / counts.sum()
+    mean = float(share @ (values / unit))
+    deviation = unit * float(np.sqrt(share @ (values / unit - mean) ** 2))
+    return unit * mean, deviation if deviation > 1e-12 * unit else max(unit, 1.0)
+
+
+def _count_further_codes(n_rows: float) -> int:
+    """Return how many codes there are more than for few rows; no step is larger than one."""
+    return max(0, int(np.sqrt(n_rows) - np.sqrt(MANY_ROWS)))
 
 
 def assign_bins(counts: Array, bins: int) -> Array:
@@ -167,17 +195,10 @@ class TableEncoding:
     blocks: tuple[tuple[ColumnCodes, ...], ...]
 
     @classmethod
-    def of(cls, cells: Sequence[Cells], weight: Array, model: CountedModel | None = None) -> TableEncoding:
-        """Fit codes to the rows, or to the value counts of a model that has learned more rows."""
-        return cls(
-            tuple(
-                tuple(
-                    _fit_column_codes(block, j, weight, None if model is None else model.count_values(b, j))
-                    for j in _columns(block)
-                )
-                for b, block in enumerate(cells)
-            )
-        )
+    def of(cls, cells: Sequence[Cells], weight: Array, n_rows: float | None = None) -> TableEncoding:
+        """Fit codes to rows, a sample of ``n_rows`` rows unless these are all."""
+        n_rows = float(weight.sum()) if n_rows is None else n_rows
+        return cls(tuple(tuple(_fit_column_codes(x, j, weight, n_rows) for j in _columns(x)) for x in cells))
 
     @cached_property
     def columns(self) -> list[ColumnCodes]:
@@ -189,35 +210,83 @@ class TableEncoding:
         """(columns + 1,): the offset of each column's codes among all codes, and the number of all codes."""
         return np.concatenate([[0], np.cumsum([column.n_codes for column in self.columns])]).astype(np.int64)
 
+    @cached_property
+    def is_number(self) -> Array:
+        """(columns,): whether each column holds numbers."""
+        return np.array([column.is_number for column in self.columns], dtype=bool)
+
+    @property
+    def n_numbers(self) -> int:
+        """The number of columns of numbers."""
+        return int(self.is_number.sum())
+
+    @cached_property
+    def blends(self) -> Array:
+        """(codes,): the share of each code's count that smoothing moves to the next code."""
+        return np.concatenate([np.zeros(0), *(np.append(column.blends, 0.0) for column in self.columns)])
+
+    @cached_property
+    def column_of_code(self) -> Array:
+        """(codes,): the index of each code's column."""
+        return np.repeat(np.arange(len(self.columns)), np.diff(self.starts))
+
     @property
     def n_codes(self) -> int:
         """The number of codes of all columns."""
         return int(self.starts[-1])
 
+    @cached_property
+    def missing_codes(self) -> Array:
+        """(columns,): the code of a missing cell."""
+        return np.diff(self.starts) - 1
+
     def encode(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns): the code of each cell, -1 for an unknown label."""
+        return self._map_columns(ColumnCodes.encode_column, cells)
+
+    def rank_cells(self, cells: Sequence[Cells]) -> Array:
+        """(rows, columns): the rank of each number, and the code of each label."""
+        return self._map_columns(ColumnCodes.rank_column, cells)
+
+    def _map_columns(self, function: Callable[[ColumnCodes, Cells, int], Array], cells: Sequence[Cells]) -> Array:
         columns = [
-            column.encode_column(x, j)
+            function(column, x, j)
             for block, x in zip(self.blocks, cells, strict=True)
             for j, column in enumerate(block)
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(cells[0]), 0), dtype=np.int64)
 
+    def take_numbers(self, cells: Sequence[Cells]) -> Array:
+        """(rows, columns of numbers): the numbers themselves."""
+        numbers = [np.asarray(block.data, dtype=float) for block in cells if isinstance(block, NumberCells)]
+        return np.concatenate([np.zeros((len(cells[0]), 0)), *numbers], axis=1)
+
     def normal_scores(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns of numbers): the normal scores."""
-        numbers = [
-            column.normal_scores(np.asarray(x.data[:, j], dtype=float))
-            for block, x in zip(self.blocks, cells, strict=True)
-            if isinstance(x, NumberCells)
-            for j, column in enumerate(block)
-        ]
-        return np.stack(numbers, axis=1) if numbers else np.zeros((len(cells[0]), 0))
+        numbers = self.take_numbers(cells)
+        maps = (column.normal_scores for column in self.columns if column.is_number)
+        scores = [to_scores(x) for to_scores, x in zip(maps, numbers.T, strict=True)]
+        return np.stack(scores, axis=1) if scores else numbers
 
-    def encode_levels(self, codes: Array, n_levels: int) -> Array:
+    def sum_levels(self, shares: Array) -> Array:
+        """(columns, levels): the shares of codes (codes,), summed over the codes of each coarse level."""
+        own = zip(self.columns, np.split(shares, self.starts[1:-1]), strict=True)
+        return np.stack(
+            [np.bincount(np.append(column.levels, MISSING_LEVEL), share, N_LEVELS) for column, share in own]
+        )
+
+    def standardise(self, numbers: Array) -> Array:
+        """(rows, columns of numbers): numbers less their mean, in standard deviations, between bounds; 0 if missing."""
+        columns = [column for column in self.columns if column.is_number]
+        mean, deviation = (np.array([getattr(c, name) for c in columns]) for name in ("mean", "deviation"))
+        away = (numbers / 2 - mean / 2) / (deviation / 2)
+        return np.clip(np.where(np.isnan(numbers), 0.0, away), -MAX_STANDARDISED, MAX_STANDARDISED)
+
+    def encode_levels(self, codes: Array) -> Array:
         """(rows, columns): the coarse level of each code, -1 for an unknown label; the last level means missing."""
         levels = np.full(codes.shape, -1, dtype=np.int32)
         for j, column in enumerate(self.columns):
-            levels[:, j] = np.append(column.coarsen_levels(n_levels - 1), [n_levels - 1, -1])[codes[:, j]]
+            levels[:, j] = np.append(column.levels, [MISSING_LEVEL, -1])[codes[:, j]]
         return levels
 
 
@@ -239,19 +308,15 @@ def _columns(cells: Cells) -> range:
     return range(0)
 
 
-def _fit_column_codes(cells: Cells, j: int, weight: Array, counted: tuple[Array, Array] | None) -> ColumnCodes:
-    """Fit the codes of one column to counted values (values, counts (classes, values)), or else to its cells."""
+def _fit_column_codes(cells: Cells, j: int, weight: Array, n_rows: float) -> ColumnCodes:
+    """Fit the codes of one column to its cells."""
     if isinstance(cells, LabelCells):
-        if counted is not None:
-            return ColumnCodes.from_labels(counted[0], counted[1].sum(axis=0))
         codes, labels = cells.data.codes[:, j], cells.data.values[j]
-        return ColumnCodes.from_labels(
-            labels, np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(labels))
-        )
+        counts = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(labels))
+        return ColumnCodes.from_labels(labels, counts, n_rows)
     assert isinstance(cells, NumberCells)
-    if counted is not None:
-        return ColumnCodes.from_numbers(counted[0], counted[1].sum(axis=0))
     x = np.asarray(cells.data[:, j], dtype=float)
     present = ~np.isnan(x)
     values, place = np.unique(round_to_bits(x[present], VALUE_BITS), return_inverse=True)
-    return ColumnCodes.from_numbers(values, np.bincount(place, weight[present], minlength=len(values)))
+    counts = np.bincount(place, weight[present], minlength=len(values))
+    return ColumnCodes.from_numbers(values, counts, n_rows)

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from priory.calibration.code_counts import CodeCounts
-from priory.calibration.members import CorrectionRows, look_up_codes
+from priory.calibration.code_counts import CodeCounts, CodeEvidence
+from priory.calibration.members import EncodedRows, look_up_codes
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.model.ledger import EvidenceTerms
 
@@ -32,6 +32,8 @@ PRECISION_OF_SHIFT = 4.0  # of the shift (w_0 - 1) log p(c), in nats
 WEIGHT_COST = 0.25  # rate of the exponential prior of a weight
 USUAL_EXPONENT, PRECISION_OF_EXPONENT = 0.5, 100.0  # strong prior: a few unusual texts must not decide
 MAX_TEMPERING_STEPS = 60
+EXPONENTS = np.geomspace(0.01, 1.0, 21)  # of all evidence, for few rows
+PRECISION_OF_LOG_EXPONENT = 0.1  # about zero: weak
 
 
 @register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
@@ -62,9 +64,15 @@ class Tempering:
         return np.einsum("ncb,nb->nc", terms.relative_to_best, self.part_weights(terms.lengths))
 
     def weigh_texts(self, terms: EvidenceTerms, text_parts: Array) -> Array:
-        """(rows, classes): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
+        """(rows, classes, texts): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
         weights = self.weights[1 + text_parts] * terms.lengths[:, 1:] ** -self.exponents[1 + text_parts]
-        return np.einsum("nct,nt->nc", terms.relative_to_best[:, :, 1:], weights)
+        return np.asarray(terms.relative_to_best[:, :, 1:] * weights[:, None])
+
+    def answer_weights(self, terms: EvidenceTerms) -> Array:
+        """(rows, parts): the weight of each part in an answer, which is the class prior itself without any evidence."""
+        weights = self.part_weights(terms.lengths)
+        weights[~terms.values[:, :, 1:].any(axis=(1, 2)), 0] = 1.0
+        return weights
 
     def part_weights(self, lengths: Array) -> Array:
         """(rows, parts): the weight of each part in each row, weight times length to the minus exponent."""
@@ -106,6 +114,23 @@ def fit_tempering(
     if with_information:
         precision += evidence.information(theta)
     return Tempering(theta[:parts], theta[parts:], precision)
+
+
+def fit_one_exponent(terms: EvidenceTerms, group: Array, weight: Array) -> Tempering:
+    """Return a tempering with one weight for all parts but the class prior, by the left-out log loss of few rows.
+
+    The loss is smoothed: each row counts a little as a row of any class, because even if all left-out rows are answered
+    right, the next one may not be.
+    """
+    values = terms.relative_to_best
+    prior, evidence, n = values[:, :, 0], values[:, :, 1:].sum(axis=2), weight.sum()
+    target = np.full(prior.shape, 1 / (n + 2) / prior.shape[1])  # (rows, classes)
+    target[np.arange(len(group)), group] += 1 - 1 / (n + 2)
+    losses = [-weight @ (target * log_normalise(prior + power * evidence)).sum(axis=1) for power in EXPONENTS]
+    penalty = PRECISION_OF_LOG_EXPONENT / 2 * np.log(EXPONENTS) ** 2
+    tempering = Tempering.prior(values.shape[2])
+    tempering.weights[1:] = EXPONENTS[int(np.argmin(losses + penalty))]
+    return tempering
 
 
 class PartEvidence(NamedTuple):
@@ -185,7 +210,7 @@ MAX_ROWS_TO_TEMPER = 2500  # enough for a few dozen weights
 class FitRows:
     """The rows that corrections are fitted to, with codes, counts, folds and the evidence of texts."""
 
-    rows: CorrectionRows
+    rows: EncodedRows
     counts: CodeCounts
     group: Array  # (rows,)
     weight: Array  # (rows,)
@@ -235,6 +260,7 @@ class Centre(NamedTuple):
     """Tempered naive Bayes of every model: without each validation fold, and of all rows."""
 
     temperings: list[Tempering]
+    evidence: CodeEvidence  # of the model of all rows
     tables: Array  # (models, classes, 1 + codes): tempered log prior, and tempered evidence of each code
     text_logits: Array  # (rows, models, classes)
     logits: Array  # (rows, models, logits): sum of prior, codes and texts
@@ -243,21 +269,21 @@ class Centre(NamedTuple):
 def fit_centre(given: FitRows) -> Centre:
     """Fit the tempering of each model to the rows that it does not leave out."""
     temperings, tables, text_logits, logits = [], [], [], []
-    # (codes,): the column of each code
-    owner = np.repeat(np.arange(len(given.counts.encoding.columns)), np.diff(given.counts.encoding.starts))
     for m, folds in enumerate(given.models):
         rows = np.flatnonzero(~np.isin(given.fold, folds))[:MAX_ROWS_TO_TEMPER]
         terms = given.make_terms(m, rows)
         tempering = fit_tempering(terms, given.group[rows], given.weight[rows], with_information=not folds)
-        column_weights = tempering.weights[1 + given.column_parts]
-        prior = tempering.weights[0] * given.counts.log_prior(*folds)
-        tables.append(np.column_stack([prior, given.counts.log_ratios(*folds) * column_weights[owner]]))
+        column_weights = tempering.weights[np.append(0, 1 + given.column_parts)]
+        prior, ratios = given.counts.log_prior(*folds), given.counts.log_ratios(*folds)
+        evidence = CodeEvidence(column_weights, prior, ratios, given.counts.shares)
+        tables.append(evidence.temper_codes(given.counts.encoding).T)
         temperings.append(tempering)
         no_texts = np.zeros((len(given.group), given.n_classes))
-        text_logits.append(tempering.weigh_texts(given.texts[m], given.text_parts) if given.texts else no_texts)
+        weighed = tempering.weigh_texts(given.texts[m], given.text_parts).sum(axis=2) if given.texts else no_texts
+        text_logits.append(weighed)
         codes = look_up_codes(tables[-1][:, 1:], given.rows.codes, given.counts.encoding.starts)
         logits.append(to_logits(tables[-1][:, 0] + codes + text_logits[-1]))
-    return Centre(temperings, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))
+    return Centre(temperings, evidence, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))
 
 
 def measure_importance(given: FitRows, centre: Centre) -> Array:

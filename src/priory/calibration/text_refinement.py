@@ -9,9 +9,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.corrections import CalibratableModel, Corrections
 from priory.calibration.dual_ascent import StrengthSearch, TokenRegression, search_strength, solve_regression
-from priory.calibration.members import NO_PAIRS, BaseRateMember, LinearMember, MemberPool, fit_share
+from priory.calibration.linear_members import NO_PAIRS, LinearMember
+from priory.calibration.member_pool import MemberPool, fit_share
 from priory.calibration.row_folds import RowFolds
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_tempering, to_classes, to_logits
@@ -113,10 +115,11 @@ def refine_texts(
     own = texts.judged, group[texts.judged]  # the index of the true class of each validation row
     refined = log_normalise(to_classes(chosen.search.left_out))[own]
     pool = MemberPool(np.ones(1), fit_share(refined, -texts.base_losses, order.weight[texts.judged]))
-    members = BaseRateMember(model.estimated_log_prior()), chosen.make_member(model.estimated_log_prior())
     tokens = (chosen.features,) if chosen.is_refined else ()
-    no_codes = TableEncoding.of(cells, order.weight)
-    return Corrections(_take_parts(chosen.centre.tempering, 2), no_codes, members, pool, tokens)
+    tempering, no_codes = _take_parts(chosen.centre.tempering, 2), TableEncoding.of(cells, order.weight)
+    log_prior = model.estimated_log_prior()
+    evidence = CodeEvidence(tempering.weights[:1], log_prior, np.zeros((len(log_prior), 0)), np.zeros(0))
+    return Corrections(tempering, no_codes, evidence, (chosen.make_member(len(log_prior)),), pool, tokens)
 
 
 def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts) -> bool:
@@ -223,9 +226,9 @@ class RefinedTexts:
         """Whether token features have weights."""
         return bool(np.isfinite(self.search.strength)) or self.centre.kept_weights is not None
 
-    def make_member(self, log_prior: Array) -> LinearMember:
+    def make_member(self, n_classes: int) -> LinearMember:
         """Return the regression on all rows as a member."""
-        weights = self.centre.tempering.weights[0] * log_prior[None]
+        weights = np.zeros((1, n_classes))
         if self.is_refined:
             added = to_classes(solve_regression(self.centre.problem, self.search))
             added += 0.0 if self.centre.kept_weights is None else self.centre.kept_weights

@@ -1,4 +1,4 @@
-"""The command line, one module for each command: options in, a workflow called, output out.
+"""The command line: options in, a workflow called, output out.
 
 Slow imports are left to the commands that need them.
 """

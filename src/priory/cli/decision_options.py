@@ -40,33 +40,28 @@ def _parse_probability(text: str) -> float:
 cost_options = OptionSection(
     "Decisions",
     define_option(
-        "--cost",
-        multiple=True,
-        metavar="NAME=COST",
-        help="What mistakes cost: fn=10,fp=1 with two classes, TRUE:ANSWER=COST with any, and abstain=0.5 where giving "
+        "--cost NAME=COST...",
+        "What mistakes cost: fn=10,fp=1 with two classes, TRUE:ANSWER=COST with any, and abstain=0.5 where giving "
         "no answer is allowed. The label is the answer of least expected cost.",
     ),
     define_option(
-        "--costs",
-        "cost_file",
-        type=FILE_PATH_TYPE,
-        metavar="FILE",
-        help="The same as a table: a row for each true class (first column), a column for each answer, and perhaps a "
+        "--costs FILE",
+        "The same as a table: a row for each true class (first column), a column for each answer, and perhaps a "
         "column 'abstain'.",
+        FILE_PATH_TYPE,
+        field="cost_file",
     ),
-    define_option("--positive", metavar="CLASS", help="With fn and fp: the positive class. By default the rarer one."),
+    define_option("--positive CLASS", "With fn and fp: the positive class. By default the rarer one."),
 )
 
 threshold_option = OptionSection(
     "Decisions",
     define_option(
-        "--threshold",
-        "thresholds",
-        multiple=True,
-        parse=_parse_thresholds,
-        metavar="P|CLASS=P",
-        help="Leave the label empty where its probability is below P. CLASS=P is for one class: it is the label where "
+        "--threshold P|CLASS=P...",
+        "Leave the label empty where its probability is below P. CLASS=P is for one class: it is the label where "
         "its probability is at least P.",
+        _parse_thresholds,
+        field="thresholds",
     ),
 )
 
@@ -91,11 +86,11 @@ engine_options = OptionSection(
     "Engines",
     define_option(
         "--engine",
-        type=click.Choice(["dask", "spark"]),
-        help="Count the files on a cluster, a task for each file; the model is the same.",
+        "Count the files on a cluster, a task for each file; the model is the same.",
+        click.Choice(["dask", "spark"]),
     ),
-    define_option("--scheduler", metavar="ADDRESS", help="With --engine dask: the scheduler, such as 127.0.0.1:8786."),
-    define_option("--master", metavar="URL", help="With --engine spark: the master, such as 'local[2]'."),
+    define_option("--scheduler ADDRESS", "With --engine dask: the scheduler, such as 127.0.0.1:8786."),
+    define_option("--master URL", "With --engine spark: the master, such as 'local[2]'."),
 )
 
 

@@ -1,4 +1,4 @@
-"""``priory evaluate``: compare predictions with labels."""
+"""``priory evaluate``, ``report``, ``audit`` and ``drift``: scores, an HTML page, leakage in data, changes of data."""
 
 from __future__ import annotations
 
@@ -7,81 +7,68 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from priory import workflows
+from priory.cli import options
 from priory.cli.decision_options import cost_options, pop_costs
-from priory.cli.options import (
-    FILE_PATH_TYPE,
-    OptionSection,
-    check_exclusive,
-    column_options,
-    define_option,
-    files_argument,
-    json_option,
-    model_argument,
-    open_task,
-    reading_options,
-    sectioned_command,
-)
-from priory.cli.terminal import format_heading, print_json, print_lines
+from priory.cli.terminal import format_command_line, format_heading, print_json, print_lines
 
 if TYPE_CHECKING:
     from priory.workflows.evaluation import DecisionTables
 
-learned_option = OptionSection(
+
+learned_option = options.OptionSection(
     "Judging",
-    define_option(
-        "--learned",
-        is_flag=True,
-        help="MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds).",
+    options.define_option(
+        "--learned", "MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds)."
     ),
 )
-judging_options = OptionSection(
+judging_options = options.OptionSection(
     "Judging",
-    define_option("--folds", type=click.IntRange(2), metavar="K", help="Learned rows: cross-validation in K folds."),
-    define_option(
-        "--groups", metavar="COLUMN", help="Learned rows: leave out together rows with the same value, as of a person."
+    options.define_option("--folds K", "Learned rows: cross-validation in K folds.", click.IntRange(2)),
+    options.define_option(
+        "--groups COLUMN", "Learned rows: leave out together rows with the same value, as of a person."
     ),
-    define_option("--time", metavar="COLUMN", help="Learned rows: judge by models of earlier rows only."),
+    options.define_option("--time COLUMN", "Learned rows: judge by models of earlier rows only."),
 )
-comparison_options = OptionSection(
+comparison_options = options.OptionSection(
     "Judging",
-    define_option("--curve", is_flag=True, help="Learned rows: also score models of fewer rows (the learning curve)."),
-    define_option("--by", multiple=True, metavar="COLUMN", help="Also score the groups of rows that a column makes."),
-    define_option(
-        "--compare",
-        multiple=True,
-        type=FILE_PATH_TYPE,
-        metavar="MODEL",
-        help="Also score another model on the same rows, with an interval for the difference; may be repeated.",
+    options.define_option("--curve", "Learned rows: also score models of fewer rows (the learning curve)."),
+    options.define_option("--by COLUMN...", "Also score the groups of rows that a column makes."),
+    options.define_option(
+        "--compare MODEL...",
+        "Also score another model on the same rows, with an interval for the difference; may be repeated.",
+        options.FILE_PATH_TYPE,
     ),
-    define_option(
+    options.define_option(
         "--against",
-        type=click.Choice(["sklearn"]),
-        help="Learned rows: also score logistic regression and gradient boosting, fitted to the same folds.",
+        "Learned rows: also score logistic regression and gradient boosting, fitted to the same folds.",
+        click.Choice(["sklearn"]),
     ),
 )
-table_options = OptionSection(
+table_options = options.OptionSection(
     "Decisions",
-    define_option("--lift", is_flag=True, help="Lift and gain: what is among the most probable rows of a class."),
-    define_option("--thresholds", is_flag=True, help="Precision, recall and cost by threshold, for one class."),
+    options.define_option("--lift", "Lift and gain: what is among the most probable rows of a class."),
+    options.define_option("--thresholds", "Precision, recall and cost by threshold, for one class."),
 )
 
 
-@sectioned_command(
+@options.sectioned_command(
     "evaluate", short_help="Compare predictions with labels.", epilog="Example: priory evaluate mail.priory test.csv"
 )
-@model_argument
-@files_argument
-@json_option
+@options.model_argument
+@options.files_argument
+@options.json_option
+@options.add_option("--multilabel", "MODEL was trained with --multilabel: score all labels of each row.")
 @learned_option
 @judging_options
 @comparison_options
 @table_options
 @cost_options
-@column_options
-@reading_options
+@options.column_options
+@options.reading_options
 def evaluate_command(
     model: str,
     paths: tuple[str, ...],
+    multilabel: bool,
     learned: bool,
     by: tuple[str, ...],
     compare: tuple[str, ...],
@@ -104,12 +91,19 @@ def evaluate_command(
     """
     positive = given["positive"]
     costs = pop_costs({**given, "positive": positive if given["cost"] else None})
-    check_exclusive("--groups", "--time")
+    options.check_exclusive("--groups", "--time")
     from priory.workflows.evaluation import tabulate_decisions
 
     judging = workflows.JudgingOptions(**judging_options.pop(given))
+    if multilabel:
+        from priory.workflows.label_files import score_labels
+
+        with options.open_task(paths, given) as task:
+            found = score_labels(model, task)
+        print_json(found.to_dict()) if json_ else print_lines(str(found), indent="")
+        return
     learned = learned or not judging.is_default or curve or against is not None
-    with open_task(paths, given) as task:
+    with options.open_task(paths, given) as task:
         evaluation = workflows.evaluate(
             model,
             task,
@@ -161,3 +155,122 @@ def _print_evaluation(evaluation: workflows.Evaluation, tables: DecisionTables, 
 def _print_block(title: str, text: str) -> None:
     click.echo("\n" + format_heading(title))
     print_lines(text, indent="")
+
+
+@options.sectioned_command(
+    "audit",
+    short_help="Look for leakage in the data.",
+    epilog="Example: priory audit train.csv --test test.csv --target label",
+)
+@options.files_argument
+@options.add_option(
+    "--test FILE...", "The rows that a model will be tested on; may be repeated.", options.FILE_PATH_TYPE, field="tests"
+)
+@options.add_option(
+    "--groups COLUMN", "Rows with the same value, such as a person, must not be on both sides of a split."
+)
+@options.add_option("--time COLUMN", "Test rows must be later than training rows in this column.")
+@options.json_option
+@options.column_options
+@options.reading_options
+def audit_command(
+    paths: tuple[str, ...], tests: tuple[str, ...], groups: str | None, time: str | None, json_: bool, **given: Any
+) -> None:
+    """Look for leakage: information in FILEs that a model could learn from and will not have when it is used.
+
+    Findings are low (worth knowing), medium (look before you trust a score) or high (the score cannot be trusted). The
+    exit code is 3 if any finding is medium or high, else 0.
+    """
+    with options.open_task(paths, given, more_paths=tests) as task:
+        findings = workflows.audit(task, test=tests, groups=groups, time=time)
+    if json_:
+        click.echo(findings.to_json())
+    else:
+        print_lines(str(findings), indent="")
+    raise click.exceptions.Exit(findings.exit_code)
+
+
+@options.sectioned_command(
+    "drift",
+    short_help="Compare rows with newer rows.",
+    epilog="Example: priory drift january.csv --new february.csv --target label",
+)
+@options.files_argument
+@options.add_option(
+    "--new FILE...", "The newer rows; may be repeated.", options.FILE_PATH_TYPE, field="new", required=True
+)
+@options.add_option(
+    "--false-alarms",
+    "The probability of an alarm if nothing has changed.",
+    click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.01,
+    show_default=True,
+)
+@options.add_option("--stream", "The newer rows are in the order of time: find the row of the change.")
+@options.json_option
+@options.column_options
+@options.reading_options
+def drift_command(
+    paths: tuple[str, ...], new: tuple[str, ...], false_alarms: float, stream: bool, json_: bool, **given: Any
+) -> None:
+    """Compare the rows of FILEs with newer rows: which columns, and which words of texts, have changed?
+
+    Each line is a column or word with its share before and after, and the evidence in decibans (+20 is a hundred to
+    one). With --target columns are compared within each class. The exit code is 3 if there is drift, else 0.
+    """
+    with options.open_task(paths, given, more_paths=new) as task:
+        found = workflows.drift(task, new=new, false_alarms=false_alarms, stream=stream)
+    print_json(found.to_dict()) if json_ else print_lines(str(found), indent="")
+    raise click.exceptions.Exit(3 if found else 0)
+
+
+@options.sectioned_command(
+    "report", short_help="Write an HTML report.", epilog="Example: priory report mail.priory test.csv -o report.html"
+)
+@options.model_argument
+@options.files_argument
+@options.add_option("--learned", "MODEL has learned these rows: predict each by a model that has not (leave-one-out).")
+@options.add_option(
+    "--against",
+    "Compare with logistic regression and gradient boosting, fitted to the same folds; implies --learned.",
+    click.Choice(["sklearn"]),
+)
+@options.add_option("--no-audit", "Do not look for leakage in the rows.")
+@options.add_option("-o,--out HTML", "The page to write.", options.FILE_PATH_TYPE, required=True)
+@options.force_option
+@options.json_option
+@options.column_options
+@options.reading_options
+def report_command(
+    model: str,
+    paths: tuple[str, ...],
+    learned: bool,
+    against: str | None,
+    no_audit: bool,
+    out: str,
+    force: bool,
+    json_: bool,
+    **given: Any,
+) -> None:
+    """Write a report about MODEL on the rows of FILEs as one HTML page.
+
+    It has scores, calibration as a whole and of each class, right and wrong answers, the learning curve, the strongest
+    evidence, the worst mistakes, the columns with a small figure each, what was learned, the leakage audit, and how to
+    make it again. The page needs nothing else, and works under a strict content security policy.
+
+    The rows are taken for new ones, which MODEL has not learned; for those that it was trained on, use --learned.
+    """
+    report_path = options.check_output_path(out, (model, *paths), force)
+    if report_path is None:
+        raise click.UsageError("a report is written to a file; use -o report.html")
+    with options.open_task(paths, given) as task:
+        page, n_rows = workflows.report(
+            model,
+            task,
+            learned=learned or against is not None,
+            peers=against is not None,
+            audit=not no_audit,
+            command=format_command_line(),
+        )
+    page.save(report_path)
+    print_json({"report": report_path, "rows": n_rows}) if json_ else click.echo(f"wrote {report_path}")

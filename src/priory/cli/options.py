@@ -15,6 +15,7 @@ import click
 
 from priory import workflows
 from priory.cli.terminal import QUIET_KEY, watch_workflow
+from priory.errors import suggest_name
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -99,6 +100,12 @@ class LateGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.homes)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(f"{error.message.rstrip('.')}{suggest_name(args[0], self.homes)}.", ctx) from None
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.homes:
             return None
@@ -143,8 +150,32 @@ def combine_decorators(*decorators: Callable[[Any], Any]) -> Callable[[CommandT]
     return lambda function: reduce(lambda done, decorator: decorator(done), reversed(decorators), function)
 
 
-def define_option(*names: str, **given: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+def define_option(
+    usage: str, help: str | Callable[[], str], parse: Any = None, *, field: str = "", **given: Any
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Define an option by its usage as the help shows it, such as ``--ignore A,B...``, for `OptionSection`.
+
+    An option without a metavariable is a flag, unless ``parse`` is a choice; one that ends in ``...`` may be repeated.
+    ``parse`` is a type of click, or a function that converts the value and may raise `click.BadParameter`. ``field`` is
+    the field that the option fills, if it has another name; a function as ``help`` is called when help is shown.
+    """
+    flags, _, metavar = usage.partition(" ")
+    names = (*flags.split(","), *([field] if field else []))
+    given |= {"make_help": help} if callable(help) else {"help": help}
+    given |= {"type" if isinstance(parse, click.ParamType) else "parse": parse}
+    if metavar:
+        given |= {"metavar": metavar.removesuffix("..."), "multiple": metavar.endswith("...")}
+    elif "/" in flags:
+        given["default"] = None
+    elif not isinstance(parse, click.ParamType):
+        given["is_flag"] = True
     return names, given
+
+
+def add_option(*definition: Any, **given: Any) -> Callable[[CommandT], CommandT]:
+    """A decorator that adds one option, defined as by `define_option`, to a command."""
+    names, how = define_option(*definition, **given)
+    return click.option(*names, cls=SectionedOption, **how)
 
 
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
@@ -183,6 +214,15 @@ def _parse_column_types(texts: tuple[str, ...]) -> dict[str, str]:
     return types
 
 
+def _parse_label_map(texts: tuple[str, ...]) -> dict[str, str]:
+    """The replacements in texts such as ``Yes=yes``."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (_, equals, _) in zip(texts, pairs, strict=True):
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not OLD=NEW.")
+    return {old: new for old, _, new in pairs}
+
+
 def _check_alpha(alpha: float) -> float:
     if not 0 <= alpha < float("inf"):
         raise click.BadParameter(f"{alpha} is not allowed; use a number that is 0 or more.")
@@ -216,7 +256,7 @@ def _parse_class_weight(text: str) -> str | dict[str, float]:
 def _parse_class_prior(text: str) -> str | dict[str, float]:
     if text == "uniform" or "=" in text:
         return text if text == "uniform" else _parse_class_numbers(text)
-    from priory.workflows.class_files import read_class_prior
+    from priory.workflows.model_files import read_class_prior
 
     return read_class_prior(text)
 
@@ -224,51 +264,32 @@ def _parse_class_prior(text: str) -> str | dict[str, float]:
 reading_options = OptionSection(
     "Reading files",
     define_option(
-        "--format",
-        type=click.Choice(FORMAT_CHOICES),
-        metavar="FORMAT",
-        help=f"One of {', '.join(FORMAT_CHOICES)}. By default detected.",
+        "--format FORMAT", f"One of {', '.join(FORMAT_CHOICES)}. By default detected.", click.Choice(FORMAT_CHOICES)
     ),
-    define_option(
-        "--delimiter",
-        parse=_parse_delimiter,
-        metavar="C",
-        help="The character between the cells of a CSV. By default detected.",
-    ),
-    define_option(
-        "--encoding", metavar="NAME", help="The encoding of text; utf-8 by default, 'auto' uses the byte-order mark."
-    ),
+    define_option("--delimiter C", "The character between the cells of a CSV. By default detected.", _parse_delimiter),
+    define_option("--encoding NAME", "The encoding of text; utf-8 by default, 'auto' uses the byte-order mark."),
     define_option(
         "--errors",
-        type=click.Choice(["strict", "replace"]),
-        help="Bytes that are not valid text: stop (default), or replace them.",
+        "Bytes that are not valid text: stop (default), or replace them.",
+        click.Choice(["strict", "replace"]),
     ),
     define_option(
         "--ragged",
-        type=click.Choice(["error", "pad", "skip"]),
-        help="Rows with more or fewer cells than the header: stop (default), pad or cut, or skip.",
+        "Rows with more or fewer cells than the header: stop (default), pad or cut, or skip.",
+        click.Choice(["error", "pad", "skip"]),
     ),
-    define_option("--table", metavar="NAME", help="Which table of a database, or which sheet of a workbook."),
+    define_option("--table NAME", "Which table of a database, or which sheet of a workbook."),
     define_option(
-        "--no-header",
-        "has_header",
-        is_flag=True,
-        parse=not_,
-        help="A CSV without a header: the columns are called c1, c2 and so on.",
+        "--no-header", "A CSV without a header: the columns are called c1, c2 and so on.", not_, field="has_header"
     ),
-    define_option(
-        "--no-quotes", "quotes", is_flag=True, parse=not_, help="Treat quotation marks in a CSV as ordinary characters."
-    ),
-    define_option(
-        "--skip-bad", "max_bad_lines", type=click.IntRange(0), metavar="N", help="Skip up to N invalid lines of JSON."
-    ),
-    define_option("--keep-going", is_flag=True, help="Skip documents that cannot be opened."),
+    define_option("--no-quotes", "Treat quotation marks in a CSV as ordinary characters.", not_, field="quotes"),
+    define_option("--skip-bad N", "Skip up to N invalid lines of JSON.", click.IntRange(0), field="max_bad_lines"),
+    define_option("--keep-going", "Skip documents that cannot be opened."),
     define_option(
         "--no-mail-headers",
-        "reader",
-        is_flag=True,
-        parse=lambda is_given: "mail_body" if is_given else "mail",
-        help="Learn only the subject and the body of mail. A model remembers it.",
+        "Learn only the subject and the body of mail. A model remembers it.",
+        lambda is_given: "mail_body" if is_given else "mail",
+        field="reader",
     ),
 )
 
@@ -282,154 +303,128 @@ def describe_column_types() -> str:
 
 column_options = OptionSection(
     "Columns",
-    define_option("--target", metavar="COLUMN", help="The column to predict. A model remembers it."),
+    define_option("--target COLUMN", "The column to predict. A model remembers it."),
+    define_option("--type,--types COLUMN=TYPE...", describe_column_types, _parse_column_types, field="types"),
+    define_option("--text A,B", "Columns that hold texts.", _split_names),
+    define_option("--columns A,B", "The columns to learn from. By default all but the target.", _split_names),
+    define_option("--ignore A,B...", "Columns to leave out.", _split_names),
+    define_option("--keep-ids", "Keep columns that look like identifiers of rows.", field="keep_identifiers"),
     define_option(
-        "--type",
-        "--types",
-        "types",
-        multiple=True,
-        parse=_parse_column_types,
-        metavar="COLUMN=TYPE",
-        make_help=describe_column_types,
-    ),
-    define_option("--text", parse=_split_names, metavar="A,B", help="Columns that hold texts."),
-    define_option(
-        "--columns", parse=_split_names, metavar="A,B", help="The columns to learn from. By default all but the target."
-    ),
-    define_option("--ignore", multiple=True, parse=_split_names, metavar="A,B", help="Columns to leave out."),
-    define_option(
-        "--keep-ids", "keep_identifiers", is_flag=True, help="Keep columns that look like identifiers of rows."
+        "--missing A,B...",
+        "Cells that count as missing, such as NA or ?.",
+        lambda texts: frozenset(_split_names(texts)),
     ),
     define_option(
-        "--missing",
-        multiple=True,
-        parse=lambda texts: frozenset(_split_names(texts)),
-        metavar="A,B",
-        help="Cells that count as missing, such as NA or ?.",
-    ),
-    define_option("--skip-unlabelled", is_flag=True, help="Skip rows without a label."),
-    define_option(
-        "--coerce", is_flag=True, help="Read cells that are not numbers, in columns of numbers, as missing; counted."
+        "--decimal",
+        "The decimal separator of numbers. By default found by the cells of each column.",
+        click.Choice([".", ","]),
     ),
     define_option(
-        "--classes",
-        "--labels-as-text",
-        "labels_as_text",
-        is_flag=True,
-        help="Take every value of the target for a class, even if it looks like a number to predict.",
+        "--thousands",
+        "The separator between thousands. By default found by the cells of each column.",
+        click.Choice([",", ".", " ", "'"]),
+    ),
+    define_option(
+        "--day-first/--month-first",
+        "What 03/04/2024 is: in April, or in March. By default found by the cells of each column.",
+    ),
+    define_option(
+        "--map-label OLD=NEW...",
+        "Replace a label, such as a mistyped one, by another.",
+        _parse_label_map,
+        field="label_map",
+    ),
+    define_option("--strip-labels", "Ignore blanks around labels."),
+    define_option("--skip-unlabelled", "Skip rows without a label."),
+    define_option("--coerce", "Read cells that are not numbers, in columns of numbers, as missing; counted."),
+    define_option(
+        "--classes,--labels-as-text",
+        "Take every value of the target for a class, even if it looks like a number to predict.",
+        field="labels_as_text",
     ),
 )
 
 training_options = OptionSection(
     "Options",
-    define_option("--plain", is_flag=True, help="Learn the statistics only: no corrections, no scores, no audit."),
+    define_option("--plain", "Learn the statistics only: no corrections, no scores, no audit."),
     define_option(
-        "--textbook",
-        is_flag=True,
-        help="Naive Bayes as the book has it: relative frequencies, Gaussians for numbers, no corrections.",
+        "--textbook", "Naive Bayes as the book has it: relative frequencies, Gaussians for numbers, no corrections."
     ),
     define_option(
-        "--m",
-        parse=_parse_virtual_examples,
-        metavar="M",
-        help="With --textbook: the m-estimate with M virtual examples, or 'laplace'.",
+        "--m M", "With --textbook: the m-estimate with M virtual examples, or 'laplace'.", _parse_virtual_examples
     ),
-    define_option("--no-audit", "audit", is_flag=True, parse=not_, help="Do not look for leakage in the data."),
+    define_option("--no-audit", "Do not look for leakage in the data.", not_, field="audit"),
 )
 
 learning_options = OptionSection(
     "Learning",
+    define_option("--refine/--no-refine", "Correct naive Bayes with a logistic regression. By default where it helps."),
     define_option(
-        "--refine/--no-refine",
-        default=None,
-        help="Correct naive Bayes with a logistic regression. By default where it helps.",
-    ),
-    define_option(
-        "--average",
-        is_flag=True,
-        help="Average over all subsets of columns or words, so that each counts as much as it matters.",
-    ),
-    define_option(
-        "--alpha",
+        "--alpha A",
+        "Smoothing: virtual examples of each value or word. By default 1 for texts; tables choose by the data.",
+        _check_alpha,
         type=float,
-        parse=_check_alpha,
-        metavar="A",
-        help="Smoothing: virtual examples of each value or word. By default 1 for texts; tables choose by the data.",
     ),
     define_option(
-        "--model",
-        "text_model",
-        type=click.Choice(TEXT_MODELS),
-        metavar="NAME",
-        help=f"Texts: how words count: {', '.join(TEXT_MODELS)}. By default binary.",
+        "--model NAME",
+        f"Texts: how words count: {', '.join(TEXT_MODELS)}. By default binary.",
+        click.Choice(TEXT_MODELS),
+        field="text_model",
     ),
     define_option(
-        "--ngrams",
-        type=click.IntRange(1, 5),
-        metavar="N",
-        help="Texts: also count runs of up to N words (1 to 5, by default 1).",
+        "--ngrams N", "Texts: also count runs of up to N words (1 to 5, by default 1).", click.IntRange(1, 5)
     ),
+    define_option("--max-words N", "Texts: keep at most N different words.", click.IntRange(1), field="max_tokens"),
     define_option(
-        "--max-words", "max_tokens", type=click.IntRange(1), metavar="N", help="Texts: keep at most N different words."
-    ),
-    define_option(
-        "--memory",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Keep a fair sample of N rows in the model, to correct it again whenever it learns or forgets. By default "
+        "--memory N",
+        "Keep a fair sample of N rows in the model, to correct it again whenever it learns or forgets. By default "
         "5000; 0 keeps none.",
+        click.IntRange(0),
     ),
     define_option(
-        "--sample",
-        "sample_rows",
-        type=click.IntRange(50),
-        metavar="N",
-        help="Score and audit with N rows drawn at random. By default 5000.",
+        "--sample N",
+        "Score and audit with N rows drawn at random. By default 5000.",
+        click.IntRange(50),
+        field="sample_rows",
     ),
 )
 
 class_options = OptionSection(
     "Classes",
     define_option(
-        "--prior",
-        "class_prior",
-        parse=_parse_class_prior,
-        metavar="PRIOR",
-        help="How probable the classes are where the model will be used: 'uniform', CLASS=P,... or a file with classes "
+        "--prior PRIOR",
+        "How probable the classes are where the model will be used: 'uniform', CLASS=P,... or a file with classes "
         "and probabilities. By default as in the training rows.",
+        _parse_class_prior,
+        field="class_prior",
     ),
     define_option(
-        "--class-weight",
-        parse=_parse_class_weight,
-        metavar="WEIGHT",
-        help="How much the rows of a class count: 'balanced', or CLASS=W,... A weight multiplies the prior.",
+        "--class-weight WEIGHT",
+        "How much the rows of a class count: 'balanced', or CLASS=W,... A weight multiplies the prior.",
+        _parse_class_weight,
     ),
 )
 
 model_argument = click.argument("model", type=FILE_PATH_TYPE, metavar="MODEL")
 files_argument = click.argument("paths", nargs=-1, required=True, type=FILE_PATH_TYPE, metavar="FILE...")
-json_option = click.option("--json", "json_", is_flag=True, help="Print JSON.")
-force_option = click.option("--force", is_flag=True, help="Replace an existing file.")
+json_option = add_option("--json", "Print JSON.", field="json_")
+force_option = add_option("--force", "Replace an existing file.")
 
 
-refresh_option = click.option(
-    "--refresh",
-    "refresh_from",
-    multiple=True,
-    type=FILE_PATH_TYPE,
-    metavar="FILE",
-    help="Rows that the model has learned, to fit its corrections to again; may be repeated.",
+refresh_option = add_option(
+    "--refresh FILE...",
+    "Rows that the model has learned, to fit its corrections to again; may be repeated.",
+    FILE_PATH_TYPE,
+    field="refresh_from",
 )
 update_options = combine_decorators(
     model_argument,
     files_argument,
     refresh_option,
-    click.option(
-        "--wait",
-        cls=SectionedOption,
-        type=click.FloatRange(0),
-        metavar="SECONDS",
-        help="How long to wait while another process changes MODEL. By default as long as it takes.",
+    add_option(
+        "--wait SECONDS",
+        "How long to wait while another process changes MODEL. By default as long as it takes.",
+        click.FloatRange(0),
     ),
     json_option,
     column_options,
@@ -456,7 +451,7 @@ def open_task(
 def pop_training_options(given: dict[str, Any]) -> workflows.TrainingOptions:
     """The options of `training_options`, `learning_options` and `class_options`, taken out of ``given``."""
     check_exclusive("--plain", "--refine")
-    check_exclusive("--textbook", "--refine", "--average", "--alpha", "--model", "--max-words")
+    check_exclusive("--textbook", "--refine", "--alpha", "--model", "--max-words")
     check_exclusive("--prior", "--class-weight")
     if given["m"] is not None and not given["textbook"]:
         raise click.UsageError("--m is the m-estimate of --textbook; use both, or --alpha")
@@ -470,6 +465,35 @@ def get_required_key() -> str | None:
     """The key that models must be signed with, if ``--require-signature`` gave one."""
     key: str | None = click.get_current_context().find_root().params.get("require_signature")
     return key
+
+
+receipt_options = OptionSection(
+    "Receipts",
+    define_option("--sign-key FILE", "A private Ed25519 key (PEM) that signs the receipt.", FILE_PATH_TYPE),
+    define_option("--receipt FILE", "Write a receipt to this file, which may be published.", FILE_PATH_TYPE),
+    define_option(
+        "--opening FILE",
+        "Write the opening of the receipt to this file, for the person alone; it is not kept.",
+        FILE_PATH_TYPE,
+    ),
+    define_option("--reason TEXT", "A note in the receipt, such as the number of a request."),
+)
+
+
+def pop_receipt_files(given: dict[str, Any], force: bool = False) -> workflows.ReceiptFiles | None:
+    """The options of `receipt_options`, taken out of ``given``; None if no receipt is wanted."""
+    named = receipt_options.pop(given)
+    key, receipt, opening = (named.get(name) for name in ("sign_key", "receipt", "opening"))
+    if (key is None) != (receipt is None):
+        raise click.UsageError("a receipt needs a key and a file: give --sign-key and --receipt")
+    if receipt is None:
+        if opening is not None:
+            raise click.UsageError("--opening opens a receipt: give --sign-key and --receipt too")
+        return None
+    paths = [check_output_path(path, (str(key),), force) for path in (receipt, opening)]
+    if key is None or paths[0] is None:
+        raise click.UsageError("a receipt is written to a file; give its name")
+    return workflows.ReceiptFiles(key, paths[0], paths[1], named.get("reason", ""))
 
 
 def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) -> str | None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TextIO
 
 import click
 
 if TYPE_CHECKING:
-    from priory.service.application import ServiceSettings
+    from priory.service.server import ServiceSettings
 
 DEFAULT_PORT = 8000
 
@@ -34,6 +36,9 @@ DEFAULT_PORT = 8000
 @click.option(
     "--public-url", metavar="URL", help="Where people reach a proxy in front: its host is allowed, https is kept."
 )
+@click.option(
+    "--sign-key", metavar="FILE", help="A private Ed25519 key (PEM): what is forgotten gets a signed receipt."
+)
 @click.option("--max-body", default=16, show_default=True, type=click.IntRange(1, 4096), help="Megabytes of a request.")
 @click.option("--add-token", metavar="NAME", help="Add a token to the token file, print it, and stop.")
 @click.option("--remove-token", metavar="NAME", help="Remove the tokens of this name from the file, and stop.")
@@ -43,6 +48,12 @@ DEFAULT_PORT = 8000
 )
 @click.option("--check", is_flag=True, help="Check journal, snapshots and erased rows of the folder, and stop.")
 @click.option("--search", multiple=True, metavar="TEXT", help="With --check: say in which files this text occurs.")
+@click.option("--access-log", metavar="FILE", help="Append a line of JSON for each request; - is standard output.")
+@click.option("--backup", metavar="FILE", help="Write a backup of the folder, also of a running service, and stop.")
+@click.option("--restore", metavar="FILE", help="Restore a backup into a new folder, and stop; see --erased.")
+@click.option("--erased", metavar="FILE", help="With --restore: what was forgotten since, from --list-erased.")
+@click.option("--list-erased", is_flag=True, help="Print where erased rows were, as JSON without content, and stop.")
+@click.option("--upgrade", is_flag=True, help="Bring the folder to this version of priory, and stop.")
 @click.option("--demo", is_flag=True, help="Serve models of the data that come with priory, in a temporary folder.")
 def serve_command(
     folder: str | None,
@@ -52,6 +63,7 @@ def serve_command(
     token_file: str | None,
     hosts: tuple[str, ...],
     public_url: str | None,
+    sign_key: str | None,
     max_body: int,
     add_token: str | None,
     remove_token: str | None,
@@ -59,6 +71,12 @@ def serve_command(
     scope: Literal["read", "learn", "admin"],
     check: bool,
     search: tuple[str, ...],
+    access_log: str | None,
+    backup: str | None,
+    restore: str | None,
+    erased: str | None,
+    list_erased: bool,
+    upgrade: bool,
     demo: bool,
 ) -> None:
     """Serve the models of a folder over HTTP: predict, explain, learn, forget, undo.
@@ -77,42 +95,80 @@ def serve_command(
         if check:
             _print_check(Path(folder), search)
             return
-        settings = _read_settings(Path(folder), token_file, (host, *hosts), public_url, max_body)
+        if backup or restore or list_erased or upgrade:
+            _keep_folder(Path(folder), backup, restore, erased, upgrade)
+            return
+        log = None if access_log is None else stack.enter_context(_open_log(access_log))
+        settings = _read_settings(Path(folder), token_file, (host, *hosts), public_url, max_body, sign_key)
+        settings = replace(settings, access_log=log)
         _serve(settings, host, port, socket_path, demo)
 
 
 def _read_settings(
-    folder: Path, token_file: str | None, hosts: tuple[str, ...], public_url: str | None, max_body: int
+    folder: Path,
+    token_file: str | None,
+    hosts: tuple[str, ...],
+    public_url: str | None,
+    max_body: int,
+    sign_key: str | None,
 ) -> ServiceSettings:
-    from priory.service.application import ServiceSettings
-    from priory.service.limits import Limits
-    from priory.service.tokens import TokenList
+    from priory.service import limits, server, tokens
 
     if public_url is not None and not re.match(r"https?://[^/]", public_url):
         raise click.UsageError(f"--public-url {public_url} is no address; give one such as https://mail.example")
-    tokens = TokenList(None if token_file is None else Path(token_file))
-    return ServiceSettings(folder, tokens, Limits(body_bytes=max_body << 20), hosts, public_url)
+    known = tokens.TokenList(None if token_file is None else Path(token_file))
+    key = None if sign_key is None else Path(sign_key)
+    limit = limits.Limits(body_bytes=max_body << 20)
+    return server.ServiceSettings(folder, known, limit, hosts, public_url, sign_key=key)
 
 
 def _serve(settings: ServiceSettings, host: str, port: int, socket_path: str | None, demo: bool) -> None:
-    from priory.service.application import Service, make_application
+    from priory.service import server
     from priory.service.pages.page_routes import make_page_routes
-    from priory.service.server import Address, check_address, create_demo_models, open_sockets, run_server
 
-    address = Address(host, port, None if socket_path is None else Path(socket_path))
-    check_address(address, settings.tokens.is_required)
-    service = Service(settings)
+    address = server.Address(host, port, None if socket_path is None else Path(socket_path))
+    server.check_address(address, settings.tokens.is_required)
+    service = server.Service(settings)
     try:
         if demo:
-            create_demo_models(service)
-        sockets = open_sockets(address)
+            server.create_demo_models(service)
+        sockets = server.open_sockets(address)
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"serving {len(service.store.models)} models on http://{shown}:{sockets[0].getsockname()[1]}/")
-        run_server(service, make_application(service, make_page_routes(service)), sockets)
+        server.run_server(service, server.make_application(service, make_page_routes(service)), sockets)
     finally:
         service.close()
+        click.echo("stopped; all acknowledged changes are on disk")
         if address.socket_path is not None:
             address.socket_path.unlink(missing_ok=True)
+
+
+def _open_log(path: str) -> AbstractContextManager[TextIO]:
+    """Open a file to append lines to; each line is written at once, so that the file may be truncated meanwhile."""
+    return nullcontext(sys.stdout) if path == "-" else open(path, "a", buffering=1, encoding="utf-8")
+
+
+def _keep_folder(folder: Path, backup: str | None, restored: str | None, erased: str | None, upgrade: bool) -> None:
+    """Back up, restore or upgrade a data folder, or list what was erased from it."""
+    import msgspec
+
+    from priory.service import backups
+    from priory.workflows.model_files import format_count
+
+    if backup:
+        backups.back_up(folder, Path(backup))
+        click.echo(f"wrote {backup}")
+    elif restored:
+        listed = b"{}" if erased is None else Path(erased).read_bytes()
+        erasures = msgspec.json.decode(listed, type=backups.Erasures)
+        n_rows = backups.restore(Path(restored), folder, erasures)
+        click.echo(f"restored {folder}; erased {format_count(n_rows, 'row')} again")
+        for line in erasures.unlisted:
+            click.echo(f"these rows are part of a model that began as a file, forget them again: {line}")
+    elif upgrade:
+        click.echo(f"upgraded {folder} from version {backups.upgrade(folder)}")
+    else:
+        click.echo(msgspec.json.encode(backups.list_erasures(folder)))
 
 
 def _change_tokens(
@@ -135,9 +191,9 @@ def _change_tokens(
 
 
 def _print_check(folder: Path, search: tuple[str, ...]) -> None:
-    from priory.service.server import check_folder
+    from priory.service import server
 
-    found = check_folder(folder, search)
+    found = server.check_folder(folder, search)
     for line in found.lines:
         click.echo(line)
     if found.problems:

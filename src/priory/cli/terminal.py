@@ -102,10 +102,13 @@ def print_update(action: str, model: str, result: workflows.UpdateResult, as_jso
     """Print how many rows were learned or forgotten, and how many the model knows now."""
     from priory.workflows.model_files import format_count
 
+    counter = None if result.issued is None else result.issued.receipt["counter"]
     if as_json:
-        print_json({"model": model, action: result.n_rows, "rows": result.n_rows_known})
+        known = {"model": model, action: result.n_rows, "rows": result.n_rows_known}
+        print_json(known if counter is None else known | {"counter": counter})
     else:
-        click.echo(f"{format_count(result.n_rows, 'row')} {action}; {model} now knows {result.n_rows_known:,.0f}")
+        line = f"{format_count(result.n_rows, 'row')} {action}; {model} now knows {result.n_rows_known:,.0f}"
+        click.echo(line if counter is None else f"{line}; receipt {counter} written")
 
 
 def invoke_command(app: click.Command, arguments: list[str]) -> None:

@@ -9,31 +9,8 @@ import click
 
 import priory
 from priory import workflows
+from priory.cli import options, terminal
 from priory.cli.decision_options import engine_options, pop_engine_options
-from priory.cli.options import (
-    FILE_PATH_TYPE,
-    check_output_path,
-    class_options,
-    column_options,
-    files_argument,
-    force_option,
-    json_option,
-    learning_options,
-    open_task,
-    pop_training_options,
-    reading_options,
-    sectioned_command,
-    training_options,
-)
-from priory.cli.terminal import (
-    escape_unprintable,
-    format_command_line,
-    format_heading,
-    list_evidence,
-    print_item,
-    print_json,
-    print_lines,
-)
 
 if TYPE_CHECKING:
     from priory.leakage.findings import Findings
@@ -42,30 +19,34 @@ MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN = 10, 12
 MAX_UNREADABLE_SHOWN = 5
 
 
-@sectioned_command(
+@options.sectioned_command(
     "train",
     short_help="Train a model on files.",
     epilog="Example: priory train mail.csv --target label --report mail.html",
 )
-@files_argument
-@click.option(
-    "-o",
-    "--out",
-    type=FILE_PATH_TYPE,
-    metavar="MODEL",
-    help="The model file. By default named after the data, with .priory.",
+@options.files_argument
+@options.add_option(
+    "-o,--out MODEL", "The model file. By default named after the data, with .priory.", options.FILE_PATH_TYPE
 )
-@click.option("--report", type=FILE_PATH_TYPE, metavar="HTML", help="Also write an HTML report.")
-@training_options
-@force_option
-@json_option
-@column_options
-@class_options
-@learning_options
-@reading_options
+@options.add_option("--report HTML", "Also write an HTML report.", options.FILE_PATH_TYPE)
+@options.add_option("--multilabel SEPARATOR", "The target holds any number of labels, with this sign between them.")
+@options.training_options
+@options.force_option
+@options.json_option
+@options.column_options
+@options.class_options
+@options.learning_options
+@options.reading_options
 @engine_options
+@options.receipt_options
 def train_command(
-    paths: tuple[str, ...], out: str | None, report: str | None, force: bool, json_: bool, **given: Any
+    paths: tuple[str, ...],
+    out: str | None,
+    report: str | None,
+    multilabel: str | None,
+    force: bool,
+    json_: bool,
+    **given: Any,
 ) -> None:
     """Train a model on FILEs and write it to a model file.
 
@@ -83,29 +64,54 @@ def train_command(
     Evidence is in decibans, 10 * log10 of the odds: +10 means ten to one for a class against all others, +20 a hundred
     to one.
     """
-    options = pop_training_options(given)
+    training, files = options.pop_training_options(given), options.pop_receipt_files(given, force)
     engine, located = pop_engine_options(given, paths)
-    model_path = check_output_path(out or _make_model_path(paths[0]), paths, force)
+    try:
+        model_path = options.check_output_path(out or _make_model_path(paths[0]), paths, force)
+    except FileExistsError:
+        with options.open_task(located, given) as task:
+            task.columns.find_target(task.open())  # a wrong target is reported before a file that would be replaced
+        raise
     if model_path is None:
         raise click.UsageError("a model is written to a file; use -o model.priory")
-    report_path = check_output_path(report, paths, force)
-    with open_task(located, given) as task, engine as count:
-        result = workflows.train(task, options=options, count=count)
+    report_path = options.check_output_path(report, paths, force)
+    if multilabel is not None:
+        with options.open_task(located, given) as task:
+            _train_labels(task, multilabel, model_path, json_)
+        return
+    with options.open_task(located, given) as task, engine as count:
+        result = workflows.train(task, options=training, count=count)
         with task.callbacks.activity("writing the model"):
+            if files is not None:
+                files.issue_state(model_path, result.model)
             priory.save(result.model, model_path)
         if report_path and isinstance(result, workflows.TrainingResult):
             with task.callbacks.activity("writing the report"):
-                result.report(format_command_line()).save(report_path)
+                result.report(terminal.format_command_line()).save(report_path)
         elif report_path:
             task.callbacks.notify("there is no report about a regression yet; the model is written")
             report_path = None
     if json_:
-        print_json({**result.as_dict(), "model": model_path, "report": report_path})
+        terminal.print_json({**result.as_dict(), "model": model_path, "report": report_path})
     elif isinstance(result, workflows.TrainingResult):
         _print_summary(result, model_path, report_path)
     else:
         _print_regression(result, model_path)
     _check_all_readable(result.unreadable_files)
+
+
+def _train_labels(task: workflows.FileTask, separator: str, model_path: str, json_: bool) -> None:
+    from priory.workflows.label_files import train_labels
+
+    model = train_labels(task, separator)
+    scores = model.evaluate()
+    priory.save(model.estimator_, model_path)
+    if json_:
+        terminal.print_json({"scores": scores.to_dict(), "model": model_path})
+    else:
+        click.echo(terminal.format_heading("scores: each row judged by a model that has not seen it"))
+        terminal.print_lines(str(scores))
+        click.echo(f"wrote {model_path}; next: priory predict {model_path} FILE")
 
 
 def _make_model_path(path: str) -> str:
@@ -121,23 +127,23 @@ def _make_model_path(path: str) -> str:
 
 
 def _print_summary(result: workflows.TrainingResult, model_path: str, report_path: str | None) -> None:
-    counts = [f"{escape_unprintable(label)} {n:,.0f}" for label, n in result.classes.items()]
+    counts = [f"{terminal.escape_unprintable(label)} {n:,.0f}" for label, n in result.classes.items()]
     click.echo(
-        format_heading(f"{result.n_rows:,} rows, {len(counts)} classes")
+        terminal.format_heading(f"{result.n_rows:,} rows, {len(counts)} classes")
         + f": {', '.join(_shorten_list(counts, MAX_CLASSES_SHOWN))}"
     )
-    click.echo(format_heading("columns, by the family that explains them best"))
+    click.echo(terminal.format_heading("columns, by the family that explains them best"))
     for family, names in _group_by_family(result.families).items():
-        print_item(family, _shorten_list(names, MAX_COLUMNS_SHOWN))
+        terminal.print_item(family, _shorten_list(names, MAX_COLUMNS_SHOWN))
     if result.scores is not None:
         n_scored = len(result.scores.truth)
         sample = "" if n_scored == result.n_rows else f", on {n_scored:,} of the rows"
-        click.echo(format_heading(f"scores{sample}: each row judged by a model that has not seen it"))
-        print_lines(str(result.scores))
+        click.echo(terminal.format_heading(f"scores{sample}: each row judged by a model that has not seen it"))
+        terminal.print_lines(str(result.scores))
     if result.evidence:
-        click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
+        click.echo(terminal.format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
         for label, lines in list(result.evidence.items())[:MAX_CLASSES_SHOWN]:
-            print_item(label, list_evidence(lines))
+            terminal.print_item(label, terminal.list_evidence(lines))
     _print_findings(result.findings)
     written = f"{model_path} and {report_path}" if report_path else model_path
     click.echo(f"wrote {written}; next: priory predict {model_path} FILE")
@@ -147,24 +153,26 @@ def _print_regression(result: workflows.RegressionResult, model_path: str) -> No
     from priory.evaluation.regression_scores import format_quantity
 
     click.echo(
-        format_heading(f"{result.n_rows:,} rows, a number to predict")
-        + f": {escape_unprintable(result.model.target_)} from {len(result.families)} columns"
+        terminal.format_heading(f"{result.n_rows:,} rows, a number to predict")
+        + f": {terminal.escape_unprintable(result.model.target_)} from {len(result.families)} columns"
     )
     if result.scores is not None:
-        click.echo(format_heading("scores: each row judged by a model that has not learned it (leave-one-out)"))
-        print_lines(str(result.scores))
-    click.echo(format_heading("strongest weights, with their standard deviation"))
+        click.echo(
+            terminal.format_heading("scores: each row judged by a model that has not learned it (leave-one-out)")
+        )
+        terminal.print_lines(str(result.scores))
+    click.echo(terminal.format_heading("strongest weights, with their standard deviation"))
     for name, weight, deviation in result.list_weights():
-        print_item(name, [f"{format_quantity(weight)} ± {format_quantity(deviation)}"])
+        terminal.print_item(name, [f"{format_quantity(weight)} ± {format_quantity(deviation)}"])
     _print_findings(result.findings)
     click.echo(f"wrote {model_path}; next: priory predict {model_path} FILE")
 
 
 def _print_findings(findings: Findings | None) -> None:
     if findings is not None:
-        click.echo(format_heading("leakage audit") + ("" if findings else ": nothing found"))
+        click.echo(terminal.format_heading("leakage audit") + ("" if findings else ": nothing found"))
         for finding in findings:
-            print_item(str(finding.severity), [finding.what])
+            terminal.print_item(str(finding.severity), [finding.what])
 
 
 def _shorten_list(names: list[str], max_names: int) -> list[str]:

@@ -235,24 +235,6 @@ def score_student_t(
     return score_shards(lambda part: kernel.student(take_float_rows(x, part), *tables), len(x), len(centre))
 
 
-def score_student_mixture(
-    x: Array | ColumnSubset,
-    unit: Array,
-    centre: Array,
-    precision: Array,
-    power: Array,
-    constant: Array,
-    inclusion: Array,
-) -> Array:
-    """Return (rows, classes) log densities of a mixture of class-specific and pooled Student-t densities.
-
-    The last row of every parameter table is for all classes pooled. A column contributes the log of
-    ``inclusion * p(x | class) + (1 - inclusion) * p(x)``, minus ``log p(x)``, which is the same for all classes.
-    """
-    tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, power, constant, inclusion)]
-    return score_shards(lambda part: kernel.student_mixture(take_float_rows(x, part), *tables), len(x), len(centre) - 1)
-
-
 def score_by_lookup(codes: Callable[[slice], Array], rows: int, tables: list[Array]) -> Array:
     """Return (rows, classes) sums over the columns of ``tables[j][class, code]``; a negative code adds nothing."""
     starts = _column_offsets(np.array([table.shape[1] for table in tables]))

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core._kernel import exact as kernel
-from priory.core.registration import register_record
 from priory.core.sharding import space_evenly
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 
@@ -83,6 +82,7 @@ class ExactSums(Statistics):
         """Exact products of finite doubles, element by element."""
         if not all(np.isfinite(f).all() for f in factors):
             raise DataError("an infinite or missing number has no exact sum.")
+        # a double is an integer of 53 bits times a power of two, and Python's integers multiply without rounding
         values = [np.frexp(np.asarray(f, dtype=np.float64)) for f in factors]
         mantissa, exponent = np.array(1, dtype=object), np.array(0, dtype=object)
         for m, e in values:

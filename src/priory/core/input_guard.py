@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import sys
+import unicodedata
+import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,14 +21,13 @@ from priory.errors import DataError, KindError, PrioryError, shorten_message
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from scipy import sparse
 
 
 @contextmanager
 def guard_input(X: object) -> Iterator[None]:
     """Check ``X`` before other libraries read it, and convert their errors into one-line errors of Priory."""
     if "scipy.sparse" in sys.modules:  # otherwise X cannot be a sparse matrix
-        from priory.core.sparse_input import check_sparse_format
-
         check_sparse_format(X)
     check_frame(X)
     try:
@@ -193,3 +196,114 @@ def describe_difference(name: str, value: object, other: object, max_length: int
 
 def _format_count(columns: int) -> str:
     return "1 column" if columns == 1 else f"{columns} columns"
+
+
+def check_sparse_format(X: object) -> None:
+    """Raise an error if the index arrays of a sparse matrix would make SciPy read out of bounds."""
+    from scipy.sparse import issparse  # a slow import, which only sparse matrices need
+
+    if issparse(X):
+        check = SPARSE_CHECKS.get(getattr(X, "format", ""))
+        if check is not None:
+            check(X)
+
+
+def _check_compressed(X: sparse.csr_array) -> None:
+    """Run SciPy's check on a shallow copy, because it may replace the arrays of the matrix."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # index arrays that are not integers
+            copy.copy(X).check_format(full_check=True)
+    except (ValueError, IndexError, TypeError, UserWarning) as error:
+        raise _make_sparse_error(shorten_message(error)) from None
+    if (X.indptr[1:] < X.indptr[:-1]).any():  # SciPy does not check this for a matrix without entries
+        raise _make_sparse_error("indptr must be a non-decreasing sequence")
+
+
+def _check_coordinates(X: sparse.coo_array) -> None:
+    for axis, (index, size) in enumerate(zip((X.row, X.col), X.shape, strict=True)):
+        if len(index) != len(X.data) or (len(index) and not (index.min() >= 0 and index.max() < size)):
+            name = ("row", "column")[axis]
+            raise _make_sparse_error(f"{name} indices must be 0 .. {size - 1}, one for each value")
+
+
+def _check_lists(X: sparse.lil_array) -> None:
+    for row, (columns, values) in enumerate(zip(X.rows, X.data, strict=False)):
+        lists = isinstance(columns, list) and isinstance(values, list) and len(columns) == len(values)
+        if not lists or not all(0 <= column < X.shape[1] for column in columns):
+            raise _make_sparse_error(f"row {row} needs column indices 0 .. {X.shape[1] - 1}, one for each value")
+    if not len(X.rows) == len(X.data) == X.shape[0]:
+        raise _make_sparse_error(f"it has {len(X.rows)} lists of columns and {len(X.data)} of values")
+
+
+def _check_diagonals(X: sparse.dia_array) -> None:
+    if X.data.ndim != 2 or X.offsets.shape != X.data.shape[:1] or X.offsets.dtype.kind not in "iu":
+        raise _make_sparse_error("a diagonal matrix needs one whole number as the offset of each diagonal")
+
+
+SPARSE_CHECKS: dict[str, Callable[[Any], None]] = {
+    **dict.fromkeys(("csr", "csc", "bsr"), _check_compressed),
+    "coo": _check_coordinates,
+    "lil": _check_lists,
+    "dia": _check_diagonals,
+}
+
+
+def _make_sparse_error(problem: str) -> DataError:
+    return DataError(f"X is not a valid sparse matrix: {problem}; build it again.")
+
+
+MIN_LETTERS = 3  # shorter labels differ by one letter without a slip
+MAX_LETTERS = 60  # of labels in which slips are looked for
+MIN_RATIO = 10.0  # a label with a slip is this much rarer than the right one
+
+
+def find_similar_labels(counts: Mapping[str, float]) -> list[tuple[str, ...]]:
+    """Groups of labels that differ by case, blanks or Unicode form, or by one slip in a rare one; commonest first.
+
+    >>> find_similar_labels({"yes": 20, "Yes": 3, "yes ": 1, "yse": 1, "no": 30})
+    [('yes', 'Yes', 'yes ', 'yse')]
+    >>> find_similar_labels({"cat": 20, "car": 18, "class 1": 30, "class 2": 1})
+    []
+    """
+    spelt: defaultdict[str, list[str]] = defaultdict(list)  # labels that differ in their spelling only
+    for label in sorted(counts, key=lambda label: (-counts[label], label)):
+        spelt[" ".join(unicodedata.normalize("NFKC", label).casefold().split())].append(label)
+    weight = {key: sum(counts[label] for label in labels) for key, labels in spelt.items()}
+    meant = {key: key for key in spelt}
+    for one, other in _find_slips(spelt):
+        common, rare = sorted((one, other), key=lambda key: -weight[key])
+        if weight[common] >= MIN_RATIO * weight[rare] and meant[common] == common:
+            meant[rare] = common
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for key in sorted(spelt, key=lambda key: -weight[key]):
+        groups[meant[key]] += spelt[key]
+    return [tuple(labels) for labels in groups.values() if len(labels) > 1]
+
+
+def describe_similar_labels(counts: Mapping[str, float], max_groups: int = 5) -> str:
+    """One line about labels that were probably meant to be one, with their counts; "" if there are none."""
+    groups = find_similar_labels(counts)
+    shown = [" and ".join(f"{label!r} ({counts[label]:,g})" for label in group[:5]) for group in groups[:max_groups]]
+    more = f" and {len(groups) - max_groups} more" if len(groups) > max_groups else ""
+    return f"labels that may mean the same are different classes: {'; '.join(shown)}{more}" if groups else ""
+
+
+def _find_slips(words: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Pairs of words that are one slip apart: they are equal, or with a letter less they are."""
+    shorter: defaultdict[str, list[str]] = defaultdict(list)
+    for word in words:
+        if MIN_LETTERS <= len(word) <= MAX_LETTERS:
+            for key in dict.fromkeys([word, *(word[:i] + word[i + 1 :] for i in range(len(word)))]):
+                yield from ((other, word) for other in shorter[key] if _is_one_slip(other, word))
+                shorter[key].append(word)
+
+
+def _is_one_slip(one: str, other: str) -> bool:
+    """Whether one letter is changed, missing or added, or two neighbours are swapped."""
+    while one and other and one[0] == other[0]:
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
+    differs_by_one = len(one) <= 1 and len(other) <= 1
+    return (one + other).isalpha() and (differs_by_one or (len(one) == 2 and one == other[::-1]))

@@ -194,6 +194,7 @@ class SparseRows:
         """
         scores, remaining = np.zeros((self.n_rows, counts.shape[1])), np.zeros(self.n_rows, np.int64)
         given = group.astype(np.int32), weight.astype(float), smoothing
+        # counts (columns, classes), their totals (columns,), and the logarithms for all classes but a row's own
         tables = counts, counts.sum(axis=1), np.log(counts + smoothing)
 
         def score_span(span: tuple[int, int]) -> None:
@@ -234,6 +235,7 @@ def score_column_sets(levels: Array, sets: Array, n_levels: int, wrong: Array, c
     cells = n_levels ** sets.shape[1]
 
     def score_span(span: range) -> None:
+        # working memory of this thread: residual and variance of each cell of one set
         sums = np.empty((2, cells, wrong.shape[1]), dtype=np.float32)
         kernel.score_cells(by_column, columns, n_levels, wrong, chance, sums, out, span.start, span.stop)
 

@@ -9,30 +9,13 @@ Dask and pandas are imported inside functions: a caller with a Dask data frame h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from priory.engines.partitions import (
-    FAN_IN,
-    Answers,
-    ContextT,
-    ModelT,
-    PartitionedRows,
-    PartT,
-    evaluate_partitions,
-    fit_partitions,
-    forget_partitions,
-)
-from priory.engines.row_copies import (
-    AuditedColumns,
-    CopyCounts,
-    GroupCounts,
-    choose_audited_columns,
-    make_findings,
-)
+from priory.engines import partitions
+from priory.engines.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 from priory.errors import DataError
 from priory.evaluation.scores import Scores
-from priory.leakage.findings import Findings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +61,10 @@ class DaskRows(PartitionedRows):
         records = [dask.delayed(count)(shared, part) for part in self.frame.to_delayed()]
         # a tree of sums: every task adds FAN_IN records
         while len(records) > 1:
-            records = [dask.delayed(add)(records[at : at + FAN_IN]) for at in range(0, len(records), FAN_IN)]
+            records = [
+                dask.delayed(add)(records[at : at + partitions.FAN_IN])
+                for at in range(0, len(records), partitions.FAN_IN)
+            ]
         total: PartT | None = records[0].compute()
         return total
 
@@ -103,13 +89,13 @@ def fit(model: ModelT, frame: Any, target: str | None = None, sample_weight: str
     model
     """
     rows, target = _read_rows(frame, target)
-    return fit_partitions(model, rows, target, sample_weight)
+    return partitions.fit_partitions(model, rows, target, sample_weight)
 
 
 def forget(model: ModelT, frame: Any, target: str | None = None, sample_weight: str | None = None) -> ModelT:
     """Forget all rows of a Dask data frame or bag, as if they had never been learned."""
     rows, target = _read_rows(frame, target)
-    return forget_partitions(model, rows, target, sample_weight)
+    return partitions.forget_partitions(model, rows, target, sample_weight)
 
 
 def evaluate(model: object, frame: Any, target: str | None = None) -> Scores:
@@ -119,7 +105,7 @@ def evaluate(model: object, frame: Any, target: str | None = None) -> Scores:
     not depend on the partitions.
     """
     rows, target = _read_rows(frame, target)
-    return evaluate_partitions(model, rows, target)
+    return partitions.evaluate_partitions(model, rows, target)
 
 
 def predict(model: object, frame: Any, name: str = "prediction") -> Any:
@@ -145,67 +131,6 @@ def append_pandas_answers(rows: pd.DataFrame, answers: Answers) -> pd.DataFrame:
     import pandas as pd
 
     return rows.assign(**{name: pd.Series(column, rows.index) for name, column in answers.compute(rows).items()})
-
-
-def audit(train: Any, test: Any = None, target: str | None = None, groups: str | None = None) -> Findings:
-    """Find exact copies of rows, copies with other labels, and groups on both sides of a split, in any partitions.
-
-    `priory.audit` finds more, in tables that fit into memory: audit a sample too.
-
-    Parameters
-    ----------
-    train, test : dask.dataframe.DataFrame
-        With ``train`` alone the audit looks for what would leak once the table is split.
-    target, groups : str, optional
-        The column to predict, and the column that says which rows belong together.
-    """
-    import dask.dataframe as dd
-
-    columns = choose_audited_columns(list(map(str, train.columns)), target, groups)
-    sides = [_hash_frame(train, columns, True)]
-    if test is not None:
-        sides.append(_hash_frame(test, columns.without_absent(list(map(str, test.columns))), False))
-    rows = dd.concat(sides)
-    # one line for each distinct row and label, with its count on both sides
-    pairs = rows.groupby(["row", "label"])[["train", "test"]].sum(split_out=rows.npartitions).reset_index()
-    pairs = pairs.assign(largest=pairs["train"], labels=(pairs["train"] > 0).astype("int64"))
-    summed = {"train": "sum", "test": "sum", "labels": "sum", "largest": "max"}
-    # one line for each distinct row: counts, number of labels, count of the commonest label
-    kinds = pairs.groupby("row").agg(summed, split_out=rows.npartitions)
-    copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
-    if groups is None or test is None:
-        return make_findings(copies, None, columns)
-    # a hash of 0 marks a missing group
-    members = rows[rows["group"] != 0].groupby("group")[["train", "test"]].sum(split_out=rows.npartitions)
-    return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
-
-
-def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
-    meta = make_hash_frame(frame._meta, columns, is_train)
-    return frame.map_partitions(make_hash_frame, columns, is_train, meta=meta)
-
-
-def make_hash_frame(rows: pd.DataFrame, columns: AuditedColumns, is_train: bool) -> pd.DataFrame:
-    """Hash the rows of a partition."""
-    import pandas as pd
-
-    return pd.DataFrame(columns.hash_rows(rows, is_train))
-
-
-def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> list[int]:
-    """Sum the totals of all partitions, in the order of the fields of ``totals``."""
-    import pandas as pd
-
-    meta = pd.DataFrame({field.name: pd.Series(dtype="int64") for field in fields(totals)})
-    summed = counted.map_partitions(sum_partition, totals, meta=meta).compute().sum()
-    return [int(summed[field.name]) for field in fields(totals)]
-
-
-def sum_partition(counted: pd.DataFrame, totals: type[CopyCounts] | type[GroupCounts]) -> pd.DataFrame:
-    """Sum the distinct rows or groups of a partition into a table of one row."""
-    import pandas as pd
-
-    return pd.DataFrame([asdict(totals.of({name: counted[name].to_numpy() for name in counted.columns}))])
 
 
 def _read_rows(frame: Any, target: str | None) -> tuple[DaskRows, str]:

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 from sklearn.utils.validation import check_is_fitted
 
 from priory.core.sharding import use_one_thread
-from priory.core.similar_names import suggest_name
 from priory.core.typing import Array
-from priory.errors import DataError, KindError, StaleModelError
+from priory.errors import DataError, KindError, StaleModelError, suggest_name
 from priory.estimators.label_encoding import encode_labels
 from priory.estimators.learned_classifier import CorrectedClassifier
 from priory.estimators.naive_bayes import NaiveBayes

@@ -13,7 +13,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,28 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from priory.core.typing import Array
-from priory.engines.partitions import (
-    FAN_IN,
-    Answers,
-    ContextT,
-    ModelT,
-    PartitionedRows,
-    PartT,
-    evaluate_partitions,
-    fit_partitions,
-    forget_partitions,
-)
-from priory.engines.row_copies import (
-    HASH_COLUMNS,
-    AuditedColumns,
-    CopyCounts,
-    GroupCounts,
-    choose_audited_columns,
-    make_findings,
-)
+from priory.engines import partitions
+from priory.engines.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 from priory.errors import MissingDependencyError, PrioryError
 from priory.evaluation.scores import Scores
-from priory.leakage.findings import Findings
 
 MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
 USUAL_PARTITIONS = 64  # where Spark does not say how many there are
@@ -87,7 +69,7 @@ class SparkRows(PartitionedRows):
         # a tree of sums: every level has an eighth of the partitions of the level before
         width = self._count_partitions()
         while width > 1:
-            width = -(-width // FAN_IN)
+            width = -(-width // partitions.FAN_IN)
             records = records.repartition(width).mapInArrow(partial(add_batches, add), RECORD_SCHEMA)
         with explain_worker_errors():
             return add(_unpack_records(row.record for row in records.toLocalIterator()))
@@ -188,12 +170,12 @@ def fit(model: ModelT, frame: Any, target: str, sample_weight: str | None = None
     -------
     model
     """
-    return fit_partitions(model, SparkRows(frame), target, sample_weight)
+    return partitions.fit_partitions(model, SparkRows(frame), target, sample_weight)
 
 
 def forget(model: ModelT, frame: Any, target: str, sample_weight: str | None = None) -> ModelT:
     """Forget all rows of a Spark data frame, as if they had never been learned."""
-    return forget_partitions(model, SparkRows(frame), target, sample_weight)
+    return partitions.forget_partitions(model, SparkRows(frame), target, sample_weight)
 
 
 def evaluate(model: object, frame: Any, target: str) -> Scores:
@@ -202,7 +184,7 @@ def evaluate(model: object, frame: Any, target: str) -> Scores:
     At most 5,000 distinct rows are judged, or 100,000 by a model without corrections; they are a fair sample that does
     not depend on the partitions.
     """
-    return evaluate_partitions(model, SparkRows(frame), target)
+    return partitions.evaluate_partitions(model, SparkRows(frame), target)
 
 
 def predict(model: object, frame: Any, name: str = "prediction") -> Any:
@@ -213,73 +195,6 @@ def predict(model: object, frame: Any, name: str = "prediction") -> Any:
 def predict_proba(model: object, frame: Any, name: str = "probability") -> Any:
     """Add a column for the probability of each class, lazily."""
     return _add_answers(Answers.of(model, SparkRows(frame), "predict_proba", name), frame)
-
-
-def audit(train: Any, test: Any = None, target: str | None = None, groups: str | None = None) -> Findings:
-    """Find exact copies of rows, copies with other labels, and groups on both sides of a split, in any partitions.
-
-    `priory.audit` finds more, in tables that fit into memory: audit a sample too.
-
-    Parameters
-    ----------
-    train, test : pyspark.sql.DataFrame
-        With ``train`` alone the audit looks for what would leak once the table is split.
-    target, groups : str, optional
-        The column to predict, and the column that says which rows belong together.
-    """
-    columns = choose_audited_columns(train.columns, target, groups)
-    rows = _hash_frame(train, columns, True)
-    if test is not None:
-        rows = rows.union(_hash_frame(test, columns.without_absent(test.columns), False))
-    # one line for each distinct row and label, with its count on both sides
-    pairs = rows.groupBy("row", "label").agg(*_sum_columns("train", "test"))
-    pairs = pairs.selectExpr("row", "train", "test", "cast(train > 0 as bigint) as labels", "train as largest")
-    # one line for each distinct row: counts, number of labels, count of the commonest label
-    kinds = pairs.groupBy("row").agg(*_sum_columns("train", "test", "labels"), *_sum_columns("largest", how="max"))
-    copies = CopyCounts(*_sum_totals(kinds, CopyCounts))
-    if groups is None or test is None:
-        return make_findings(copies, None, columns)
-    # a hash of 0 marks a missing group
-    members = rows.where("group != 0").groupBy("group").agg(*_sum_columns("train", "test"))
-    return make_findings(copies, GroupCounts(*_sum_totals(members, GroupCounts)), columns)
-
-
-def _sum_columns(*names: str, how: str = "sum") -> list[Any]:
-    from pyspark.sql import functions
-
-    return [getattr(functions, how)(name).alias(name) for name in names]
-
-
-def _hash_frame(frame: Any, columns: AuditedColumns, is_train: bool) -> Any:
-    schema = ", ".join(f"`{name}` bigint" for name in HASH_COLUMNS)
-    return frame.mapInArrow(partial(hash_batches, columns, is_train), schema)
-
-
-def hash_batches(
-    columns: AuditedColumns, is_train: bool, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Hash the rows of a partition."""
-    for batch in batches:
-        yield pa.RecordBatch.from_pydict(columns.hash_rows(pa.Table.from_batches([batch]), is_train))
-
-
-def _sum_totals(counted: Any, totals: type[CopyCounts] | type[GroupCounts]) -> list[int]:
-    """Sum the totals of all partitions, in the order of the fields of ``totals``."""
-    names = [field.name for field in fields(totals)]
-    schema = ", ".join(f"`{name}` bigint" for name in names)
-    parts = counted.mapInArrow(partial(sum_batches, totals), schema)
-    with explain_worker_errors():
-        [summed] = parts.agg(*_sum_columns(*names)).collect()
-    return [int(summed[name] or 0) for name in names]
-
-
-def sum_batches(
-    totals: type[CopyCounts] | type[GroupCounts], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Sum the distinct rows or groups of each batch."""
-    for batch in batches:
-        counted = {name: batch.column(name).to_numpy() for name in batch.schema.names}
-        yield pa.RecordBatch.from_pylist([asdict(totals.of(counted))])
 
 
 def _add_answers(answers: Answers, frame: Any) -> Any:

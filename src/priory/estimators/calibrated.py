@@ -13,14 +13,7 @@ from sklearn.utils import Tags, assert_all_finite, get_tags, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priory.calibration.calibration_maps import (
-    CALIBRATION_METHODS,
-    CalibrationMap,
-    fit_calibration_map,
-    log_odds,
-    replace_impossible,
-    venn_abers_bounds,
-)
+from priory.calibration import calibration_maps
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.single_rows import SingleRowMethods
@@ -86,7 +79,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEsti
     classes_: Array
     class_prior_: Array
     estimator_: ClassifierMixin
-    map_: CalibrationMap
+    map_: calibration_maps.CalibrationMap
 
     _takes_texts = True
 
@@ -103,8 +96,8 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEsti
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit the classifier on all rows, and the calibration map on out-of-fold predictions."""
-        if self.method not in CALIBRATION_METHODS:
-            raise DataError(f"method is {self.method!r}; use one of {', '.join(CALIBRATION_METHODS)}.")
+        if self.method not in calibration_maps.CALIBRATION_METHODS:
+            raise DataError(f"method is {self.method!r}; use one of {', '.join(calibration_maps.CALIBRATION_METHODS)}.")
         with guard_input(X):
             validate_data(self, X, skip_check_array=True)
             X, labels = indexable(X, column_or_1d(y, warn=True))
@@ -115,7 +108,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEsti
             raise DataError(f"y has {len(classes)} class(es); a classifier needs rows of at least two.")
         log_p = predict_out_of_fold(self.estimator, X, labels, self.cv)
         estimator = clone(self.estimator).fit(X, labels)
-        self.map_ = fit_calibration_map(self.method, log_p, codes)
+        self.map_ = calibration_maps.fit_calibration_map(self.method, log_p, codes)
         self.estimator_, self.classes_, self.class_prior_ = estimator, classes, np.bincount(codes) / len(codes)
         # kept for the intervals
         self._out_of_fold_log_proba, self._class_codes = log_p, codes
@@ -154,10 +147,11 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEsti
         Both bounds are (rows, classes).
         """
         # (rows, classes) log-odds of each class against the others; the classes are calibrated one by one
-        queries = log_odds(replace_impossible(self._uncalibrated_log_proba(X)))
-        known = log_odds(replace_impossible(self._out_of_fold_log_proba))
+        queries = calibration_maps.log_odds(calibration_maps.replace_impossible(self._uncalibrated_log_proba(X)))
+        known = calibration_maps.log_odds(calibration_maps.replace_impossible(self._out_of_fold_log_proba))
         bounds = [
-            venn_abers_bounds(known[:, c], self._class_codes == c, queries[:, c]) for c in range(len(self.classes_))
+            calibration_maps.venn_abers_bounds(known[:, c], self._class_codes == c, queries[:, c])
+            for c in range(len(self.classes_))
         ]
         return np.column_stack([low for low, _ in bounds]), np.column_stack([high for _, high in bounds])
 

@@ -32,7 +32,7 @@ MAX_BINS = 5  # of a column of numbers in a class, with equal numbers of rows in
 MIN_ROWS_PER_CELL = 5  # of a pair of bins, on average
 MAX_VALUES_OF_LABELS = 30
 N_PERMUTATIONS = 20  # by which the chance level is found
-MAX_DEVIATIONS = 3.0  # from the median: numbers beyond count as this far away
+MAX_DEVIATIONS_FROM_MEDIAN = 3.0  # from the median: numbers beyond count as this far away
 SIGNIFICANCE = 0.01  # for all pairs together
 SMALL_DEPENDENCE = 0.02  # bits a row: a dependence that is certain, and very weak
 MAX_JUDGED_ROWS = 2000
@@ -199,7 +199,7 @@ def _bin_numbers(values: Array) -> Array:
 def _standardise(values: Array) -> Array:
     """(2, rows): the clipped numbers and their ranks, each with mean 0 and variance 1."""
     low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
-    reach = MAX_DEVIATIONS * ((high - low) / 1.349 or float(np.std(values)))  # the quartiles of a Gaussian
+    reach = MAX_DEVIATIONS_FROM_MEDIAN * ((high - low) / 1.349 or float(np.std(values)))  # the quartiles of a Gaussian
     both = np.stack([np.clip(values, median - reach, median + reach), rankdata(values)])
     both = both - both.mean(axis=1, keepdims=True)
     return both / both.std(axis=1, keepdims=True)

@@ -12,7 +12,6 @@ from priory.core.input_guard import guard_input, is_masked_array, list_arrow_cel
 from priory.core.statistics import find_members
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.estimators.scikit_learn import flatten_labels
 
 CONTAINERS = {"set", "frozenset", "dict", "list", "tuple", "ndarray"}  # types of what holds several labels
 
@@ -112,8 +111,8 @@ def check_labels(y: ArrayLike | None) -> Array:
 
 def _make_multi_label_error(place: str) -> KindError:
     return KindError(
-        f"{place}: several labels for a row (multi-label) are not one class; learn each label by itself, with "
-        "OneVsRestClassifier of sklearn.multiclass on the columns of MultiLabelBinarizer."
+        f"{place}: several labels for a row (multi-label) are not one class; use MultiLabelClassifier, which has "
+        "a probability for each label."
     )
 
 
@@ -178,3 +177,13 @@ def convert_to_numpy(array: Any) -> Any:
 
     xp, foreign = get_namespace(array)
     return convert_array_to_numpy(array, xp) if foreign else array
+
+
+def flatten_labels(y: ArrayLike) -> Array:
+    """Convert labels to a 1-D array; scikit-learn raises the error for other shapes."""
+    labels = np.asarray(y)
+    if labels.ndim == 1:
+        return labels
+    from sklearn.utils.validation import column_or_1d
+
+    return np.asarray(column_or_1d(labels, warn=True))

@@ -23,14 +23,23 @@ from priory.learning import learned as algebra
 from priory.learning.classifier import CountingClassifier
 from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
 from priory.learning.learned import Learned, answer, find_best
-from priory.learning.left_out_scores import answer_left_out, judge_sample, judge_splits, make_scores
+from priory.learning.left_out_scores import (
+    answer_left_out,
+    audit_membership,
+    judge_kept_rows,
+    judge_sample,
+    judge_splits,
+    make_scores,
+)
 from priory.learning.row_kind import Parameters, RowKind
 from priory.model.model_statistics import ModelStatistics
 
 if TYPE_CHECKING:
     from sklearn.model_selection import BaseCrossValidator
 
+    from priory.evaluation.membership import MembershipAudit
     from priory.evaluation.scores import Scores
+    from priory.learning.questions import Questions
 
 
 MAX_SUMMARY_ROWS = 20
@@ -62,6 +71,8 @@ LEARNED_ATTRIBUTES = {  # as model files and pickles name them: the field of `Le
     "sample_changes_": ("changes", 0),
     "stale_": ("stale", ()),
     "clock_": ("clock", 1.0),
+    "released_": ("released", ()),
+    "unlabelled_statistics_": ("unlabelled", None),
 }
 
 
@@ -80,6 +91,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
 
     target_: str  # the column of the labels, where the model was trained from files
     missing_: tuple[str, ...]  # the cells that counted as missing in these files
+    separator_: str  # between the labels of a row, where a row may have several
 
     # -- the state -----------------------------------------------------------------------------------------------
 
@@ -179,11 +191,10 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         """Learn from more rows; all calls together give the same statistics as one ``fit``."""
         core, rows = self._declare()
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
-        strict, known = self._requires_all_classes, core.state
-        declared = None if classes is None else sort_labels(classes)
+        strict, declared = self._requires_all_classes, None if classes is None else sort_labels(classes)
         # as in scikit-learn: the first call sorts and deduplicates classes, later calls have to repeat them
         n_repeated = 0 if classes is None or declared is None else np.size(classes) - len(declared)
-        if strict and known is not None and n_repeated:
+        if strict and n_repeated and (known := core.state) is not None:
             was = f"was: {known.classes}"
             raise DataError(f"`classes={classes!r}` is not the same as on last call to partial_fit, {was}")
         core.learn_batch(rows, X, encode, weight, declared, strict=strict)
@@ -197,8 +208,10 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         After ``decay`` a row weighs less than when it was learned: pass ``learned_at``, the value of ``clock_`` at that
         time.
         """
-        encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
-        self._change(lambda before: algebra.forget(before, X, encode, weight, learned_at))
+        core, _ = self._declare()
+        if not core.has_learned:
+            raise_not_fitted(self)
+        core.forget_batch(X, partial(encode_labels, y), convert_to_numpy(sample_weight), learned_at)
         return self
 
     def decay(self, factor: float) -> Self:
@@ -390,6 +403,12 @@ class CorrectedClassifier(LearnedClassifier):
         learned = self._core.state
         return () if learned is None else learned.stale
 
+    @property
+    def released_(self) -> tuple[float, ...]:
+        """The epsilons of a private release, one for each model that was merged; empty if the counts are exact."""
+        learned = self._core.state
+        return () if learned is None else learned.released
+
     def refresh(self, X: object = None, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Derive the corrections anew from the rows that the model keeps.
 
@@ -400,6 +419,16 @@ class CorrectedClassifier(LearnedClassifier):
         """
         encode, weight = partial(encode_labels, y), convert_to_numpy(sample_weight)
         self._change(lambda before: algebra.derive_anew(before, X, encode, weight))
+        return self
+
+    def prepare_standby(self) -> Self:
+        """Derive corrections that can answer at once when a kept row is forgotten.
+
+        Without them, the next answer after forgetting a kept row has to wait until the corrections are derived anew.
+        With them it is given by corrections that have never seen a quarter of the kept rows, among them that row, until
+        ``refresh`` derives new ones. It takes as long as four times ``refresh``; call it again after ``refresh``.
+        """
+        self._declare()[0].prepare_standby()
         return self
 
     def with_corrections(self) -> Self:
@@ -422,6 +451,47 @@ class CorrectedClassifier(LearnedClassifier):
         kept = None if learned is None else learned.corrections  # a repr derives nothing
         corrections = join_words(kept.names) if kept is not None else ""
         return super().__repr__(N_CHAR_MAX) + (f" corrected by {corrections}" if corrections else "")
+
+    # -- sets of classes -----------------------------------------------------------------------------------------
+
+    def predict_set(self, X: object, coverage: float = 0.9, by_class: bool = False) -> Array:
+        """(rows, classes): whether each class belongs to the prediction set of each row.
+
+        A share ``coverage`` of the sets of new rows holds the true class; with ``by_class`` that holds for the rows of
+        every class. The thresholds are quantiles of the model's answers to its own rows, left out in folds. A set is
+        empty where no class is as probable as that.
+
+        Parameters
+        ----------
+        X : rows
+        coverage : float
+            The share of rows whose set holds the true class.
+        by_class : bool
+            Whether the coverage holds among the rows of each class; such sets are larger.
+        """
+        from priory.evaluation.prediction_sets import find_set_thresholds
+
+        thresholds = find_set_thresholds(judge_kept_rows(self._learned()), coverage, by_class)
+        return np.asarray(self.predict_log_proba(X) >= thresholds)
+
+    def p_value(self, X: object) -> Array:
+        """(rows,): the share of rows like those learned that are at least as unusual as each row.
+
+        A small p-value says "none of these": the row is improbable under everything learned, or no class is certain,
+        compared with the model's own rows, each left out. Of rows like those learned a share t has p-values up to t.
+        """
+        from priory.learning.novelty import find_p_values
+
+        return find_p_values(self._learned(), X)
+
+    def ask(self, X: object, n: int = 20) -> Questions:
+        """Choose n of the rows to label next: uncertain, like many others, and unlike each other.
+
+        The result also tells what accuracy to expect once they are labelled, and when to stop.
+        """
+        from priory.learning.questions import choose_questions
+
+        return choose_questions(self._learned(), X, n)
 
     # -- judging -------------------------------------------------------------------------------------------------
 
@@ -469,6 +539,22 @@ class CorrectedClassifier(LearnedClassifier):
         sample, positions = algebra.sample_learned_rows(learned, batch, group, None)
         return judge_sample(learned, sample, folds, positions)
 
+    def audit_membership(self, X: object = None, y: ArrayLike | None = None) -> MembershipAudit:
+        """Audit whether the answers give away which rows were learned: the attack by a threshold on p(true class).
+
+        Parameters
+        ----------
+        X, y : rows that the model has learned, and their labels, optional
+            Without them: the rows that the model keeps.
+        """
+        learned = self._learned()
+        if X is not None:
+            batch, group, _ = algebra.read_learned_rows(learned, X, partial(encode_labels, y))
+            return audit_membership(learned, algebra.sample_learned_rows(learned, batch, group, None)[0])
+        if learned.statistics.sample is None:
+            raise StaleModelError("the model keeps no rows; call audit_membership(X, y) with rows that it has learned.")
+        return audit_membership(learned, learned.statistics.sample)
+
     def leave_one_out(self, X: object, y: ArrayLike | None) -> Array:
         """(rows, classes): leave-one-out log p(c | x) of learned rows, without corrections."""
         learned = self._learned()
@@ -480,6 +566,7 @@ def find_classifier_fault(model: LearnedClassifier) -> str | None:
     """Describe what is wrong with a loaded model, whose parameters and attributes are valid; None if nothing is."""
     learned = model._learned()
     learned.model().log_prior()  # raises if the declared probabilities do not match the classes
-    if fault := learned.rows.find_fault(learned.statistics):
-        return fault
+    for statistics in (learned.statistics, learned.unlabelled):
+        if statistics is not None and (fault := learned.rows.find_fault(statistics)):
+            return fault
     return None if learned.has_fitting_corrections() else "the corrections belong to another model"

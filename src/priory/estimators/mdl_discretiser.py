@@ -61,7 +61,7 @@ class MDLDiscretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             table, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
             check_classification_targets(labels)
         _, codes = np.unique(labels, return_inverse=True)
-        self.edges_ = [find_cuts(column, codes) for column in table.T]
+        self.edges_ = [find_mdl_cuts(column, codes) for column in table.T]
         self.n_bins_ = np.array([len(edges) + 1 for edges in self.edges_])
         return self
 
@@ -80,7 +80,7 @@ class MDLDiscretiser(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def find_cuts(column: Array, codes: Array) -> Array:
+def find_mdl_cuts(column: Array, codes: Array) -> Array:
     """Return the cuts of one column, given the class code (0, 1, ...) of each row."""
     present = ~np.isnan(column)
     values, where = np.unique(column[present], return_inverse=True)

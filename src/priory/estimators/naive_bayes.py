@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from priory.calibration.answer_lines import split_answers
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
-from priory.core.typing import Array
+from priory.core.statistics import register_estimator
+from priory.core.typing import Array, Label
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
 from priory.model.family_choice import argmax_evidence
@@ -19,8 +20,12 @@ from priory.model.schema import FamiliesLike, Schema, TextbookFamilies, ValuePri
 from priory.model.table_model import Model
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from random import Random
+
     from sklearn.utils import Tags
 
+    from priory.learning.release import Domain
     from priory.model.probability_tables import ParameterCount, ProbabilityTables
 
 
@@ -57,9 +62,6 @@ class NaiveBayes(CorrectedClassifier):
         (`Gaussian(location=0.0)`, a declared prior). "auto" chooses by evidence, column by column.
     estimate : "predictive", "mean", "map" or "ml"
         Integrate the parameters out, or use a point estimate of them.
-    average : bool
-        Average over all 2^d sets of columns instead of using them all: each column is weighted by the probability that
-        it depends on the class. In a column of texts this is done for every token.
     alpha : float or "loo", optional
         Pseudo-counts added to each label or bin, the same for all columns; by default chosen by the evidence of each
         column. "loo" lets ``fit`` choose the value (``alpha_``) with the smallest leave-one-out log loss on at most 100
@@ -80,8 +82,8 @@ class NaiveBayes(CorrectedClassifier):
         Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
         more than 64 classes each column is weighed as a whole, and nothing else is corrected.
     structure : "auto" or "naive"
-        "naive": columns are weighed one by one. "auto" also weighs pairs and triples of columns, and all numbers
-        together, as far as that predicts rows left out better.
+        "naive": columns are weighed one by one. "auto" also weighs pairs of columns, boosted trees, and all numbers
+        together, as far as they predict rows left out better.
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive corrections from whenever it has learned,
         forgotten or merged; 5,000 by default (50,000 if ``refine`` is true). With 0 it keeps none.
@@ -106,10 +108,6 @@ class NaiveBayes(CorrectedClassifier):
         The number of parameters, and how many there were without the naive assumption.
     schema_ : dict of str to ColumnReport
         For each column its family, and the evidence of every candidate.
-    inclusion_probability_ : ndarray
-        For each column the probability that it depends on the class.
-    token_inclusion_ : dict
-        For each column of texts and each of its tokens, the probability that the token depends on the class.
     corrections_ : Corrections
         The corrections in use, if there are any.
     corrections_version_ : str
@@ -151,7 +149,6 @@ class NaiveBayes(CorrectedClassifier):
         families: FamiliesLike = "auto",
         *,
         estimate: str = "predictive",
-        average: bool = False,
         alpha: float | Literal["loo"] | None = None,
         class_prior: ClassPrior = "estimated",
         class_weight: ClassWeight | None = None,
@@ -165,7 +162,6 @@ class NaiveBayes(CorrectedClassifier):
     ) -> None:
         self.families = families
         self.estimate = estimate
-        self.average = average
         self.alpha = alpha
         self.class_prior = class_prior
         self.class_weight = class_weight
@@ -207,6 +203,40 @@ class NaiveBayes(CorrectedClassifier):
         estimate = "ml" if m == 0 else "mean"
         return cls(families, estimate=estimate, calibrate=False, refine=False, structure="naive")
 
+    def release(
+        self, epsilon: float, *, domains: Mapping[str, Domain], classes: Sequence[Label], source: Random | None = None
+    ) -> Self:
+        """Make a differentially private copy: counts with discrete noise over declared domains.
+
+        Whether any one row was learned changes the probability of every release by a factor of at most e^epsilon. The
+        copy answers, learns and merges like other models, and cannot forget: its counts are not sums of rows any more.
+
+        Parameters
+        ----------
+        epsilon : float
+            The privacy budget of all columns together; 1 is customary, and less is more private.
+        domains : dict of column to labels, or to bounds (low, high)
+            The possible labels of each column, or the range of its numbers. They have to come from outside the rows.
+        classes : sequence of labels
+            The possible classes.
+        source : random.Random, optional
+            The source of randomness, to repeat an experiment; by default the operating system's, as privacy needs.
+
+        Examples
+        --------
+        >>> rows = [{"age": 20 + i % 50, "city": "Ulm" if i % 3 else "Bonn"} for i in range(400)]
+        >>> model = NaiveBayes().fit(rows, ["yes" if i % 3 else "no" for i in range(400)])
+        >>> private = model.release(2, domains={"age": (0, 120), "city": ["Ulm", "Bonn"]}, classes=["yes", "no"])
+        >>> private.released_
+        (2.0,)
+        """
+        from priory.learning.release import release_counts  # few models are released
+
+        made = release_counts(self._learned(), epsilon, domains, classes, source)
+        twin = type(self)(**vars(made.rows.parameters)).adopt(made, finish=False)
+        twin.__dict__.update({name: value for name, value in vars(self).items() if name in ("target_", "missing_")})
+        return twin
+
     # -- answering -----------------------------------------------------------------------------------------------
 
     def explain(self, X: object, unit: str = "decibans") -> Ledgers:
@@ -214,22 +244,24 @@ class NaiveBayes(CorrectedClassifier):
 
         ``unit`` is the unit of display: "decibans", "nats", "bits", or "probability" for P(value | class) and factors.
 
-        Each line is the evidence of a column after tempering, which gives each part of the model a weight;
-        "prior (tempered)" is the class prior times its weight, and "(together)" is what corrections that look at
-        several columns together add. "limit of n rows" bounds the odds, because n rows do not justify more.
+        Of a corrected model each line is what that column did to this answer, compared to the average row; a line such
+        as "age x income" is what two columns did together, beyond what each did by itself. "share of the base rate" is
+        how far the pool of answers keeps to the class shares, "missing cells" what they leave open, and "limit of n
+        rows" bounds the odds, because n rows do not justify more. Of a model that is only tempered, "prior (tempered)"
+        is the class prior times its weight.
         """
         learned = self._learned()
         rows, table = learned.rows.read(X, "answer", learned.statistics)
-        cells, model = rows.read_cells(table), learned.model()
-        # weights is (rows, 1 + columns): the prior first
-        split = learned.calibrated().split_evidence(cells)
-        terms = model.log_likelihood_terms(cells) * split.weights[:, None, 1:]  # (rows, classes, columns)
-        names, positions = list(model.schema.names), table.find_columns(model.schema.names)
-        # corrections of several columns become lines of their own
-        lines, added = split.finish_lines(terms, slice(None))
-        values = [[*(table.get_cell(row, j) for j in positions), *("" for _ in added)] for row in range(table.rows)]
+        found, model = split_answers(learned.calibrated(), rows.read_cells(table)), learned.model()
+        names, positions = model.schema.names, table.find_columns(model.schema.names)
+        sources = [source if isinstance(source, str) else tuple(names[k] for k in source) for source in found.sources]
+        # only lines of one column have a value
+        values = [
+            [*(table.get_cell(row, j) for j in positions), *("" for _ in sources[len(names) :])]
+            for row in range(table.rows)
+        ]
         return Ledgers.of(
-            *(learned.classes, split.prior, lines, [*names, *added], values, split.prior_name),
+            *(learned.classes, found.first, found.lines, sources, values, found.name),
             unit=check_unit(unit),
             corrections=learned.correction_names,
             smoothing=model.describe_smoothing(),
@@ -286,6 +318,12 @@ class NaiveBayes(CorrectedClassifier):
         return schema.find_zones()
 
     @property
+    def column_formats_(self) -> dict[str, str]:
+        """Map each column written in a notation such as 1.234,5 or 31/12/2024 to it."""
+        schema: Schema = self._find_attribute("_schema")
+        return dict(schema.formats)
+
+    @property
     def alpha_(self) -> float:
         """The pseudo-count that ``alpha="loo"`` chose."""
         return float(self._find_attribute("alpha_"))
@@ -297,18 +335,6 @@ class NaiveBayes(CorrectedClassifier):
         learned = self._learned()
         rows: TableRows = learned.rows  # type: ignore[assignment]
         return rows.list_categories(learned.statistics)
-
-    @property
-    @optional_attribute
-    def inclusion_probability_(self) -> Array:
-        """(columns,): the probability that each column depends on the class; for texts, that any token does."""
-        return np.array(list(self._learned().model().inclusion_probability().values()))
-
-    @property
-    @optional_attribute
-    def token_inclusion_(self) -> dict[str, dict[str, float]]:
-        """For each column of texts, map each token to the probability that it depends on the class."""
-        return dict(self._learned().model().token_inclusion())
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

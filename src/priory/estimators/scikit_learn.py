@@ -9,11 +9,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from priory.core.lazy_imports import is_avoided
-from priory.core.typing import Array
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -51,7 +47,7 @@ class PlainMixin:
     """Stand-in for scikit-learn's ``ClassifierMixin``."""
 
 
-__all__ = ["BaseEstimator", "ClassifierMixin", "flatten_labels", "raise_not_fitted"]
+__all__ = ["BaseEstimator", "ClassifierMixin", "raise_not_fitted"]
 
 if TYPE_CHECKING or not is_avoided("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -64,13 +60,3 @@ def raise_not_fitted(model: object) -> NoReturn:
     from sklearn.exceptions import NotFittedError
 
     raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet; call fit first.")
-
-
-def flatten_labels(y: ArrayLike) -> Array:
-    """Convert labels to a 1-D array; scikit-learn raises the error for other shapes."""
-    labels = np.asarray(y)
-    if labels.ndim == 1:
-        return labels
-    from sklearn.utils.validation import column_or_1d
-
-    return np.asarray(column_or_1d(labels, warn=True))

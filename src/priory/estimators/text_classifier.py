@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
-from priory.calibration.corrections import EvidenceSplit
+from priory.calibration.answer_lines import TextAnswers, finish_text_lines, split_text_answers
+from priory.calibration.corrections import CalibratedModel
 from priory.core.display_table import DisplayTable
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array, Label
-from priory.errors import DataError, StaleModelError
+from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.text_rows import TextRows
+from priory.learning.unlabelled_texts import count_unlabelled, find_choice, forget_unlabelled, learn_unlabelled
+from priory.model import ledger
 from priory.model.document_model import DocumentModel
-from priory.model.ledger import (
-    Ledger,
-    LedgerLine,
-    Ledgers,
-    TokenEvidence,
-    check_unit,
-    find_strongest_tokens,
-    make_token_lines,
-    move_absence,
-)
-from priory.model.model_statistics import ClassPrior, ClassWeight
+from priory.model.model_statistics import ClassPrior, ClassWeight, ModelStatistics
 from priory.model.two_sided_evidence import weigh_both_sides
 from priory.text.normal_forms import Document, Reader
 from priory.text.sparse_counts import SparseCounts
@@ -51,9 +45,6 @@ class TextClassifier(CorrectedClassifier):
     model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
         A token counts once for each document, or as often as it occurs; as present or absent; as a rate; or by how
         badly the document fits all other classes.
-    average : bool
-        Average over all 2^V sets of tokens instead of using them all: a token counts as far as it matters. Not for
-        "complement".
     alpha : float, "evidence" or "loo"
         Virtual occurrences of every token. "evidence" chooses the number under which the tokens seen are most
         probable. "loo" lets ``fit`` choose the number under which texts are most probable of their own class when they
@@ -114,6 +105,10 @@ class TextClassifier(CorrectedClassifier):
         is false. With 0 it keeps none.
     refresh_after : float
         Derive the corrections anew when ``partial_fit`` has changed this share of the kept texts.
+    unlabelled : bool
+        Whether texts may have no label: ``None`` in ``y``. They, and the token shares of all texts, are used if that
+        makes labelled texts that are left out clearly more probable; ``unlabelled_`` tells. For few labels: up to
+        2,000 labelled texts. The model keeps a sample of them too, and answers single texts more slowly.
 
     Attributes
     ----------
@@ -136,8 +131,6 @@ class TextClassifier(CorrectedClassifier):
         P(word | class) of every token in use.
     n_parameters_ : ParameterCount
         The number of parameters, and how many there were without the naive assumption.
-    inclusion_probability_ : dict of str to float
-        For each token the probability that it depends on the class at all.
     salt_ : int
         The key of the hash.
     statistics_ : ModelStatistics
@@ -152,6 +145,8 @@ class TextClassifier(CorrectedClassifier):
         The number of kept texts that came or went since the corrections were derived.
     stale_ : tuple of str
         Corrections that were lost because no texts are kept to derive them from.
+    unlabelled_ : str
+        What was decided about texts without label, and why.
     clock_ : float
         The product of all decays so far.
     n_features_in_ : int
@@ -174,11 +169,12 @@ class TextClassifier(CorrectedClassifier):
 
     _rows_class = TextRows
 
+    unlabelled_statistics_: ModelStatistics  # in model files: of the texts without label
+
     def __init__(
         self,
         model: str = "binary",
         *,
-        average: bool = False,
         alpha: float | Literal["evidence", "loo"] = 1.0,
         ngram_range: tuple[int, int] = (1, 1),
         analyzer: Analyzer = "word",
@@ -203,9 +199,9 @@ class TextClassifier(CorrectedClassifier):
         pairs: bool | Literal["auto"] = False,
         memory: int | None = None,
         refresh_after: float = 0.1,
+        unlabelled: bool = False,
     ) -> None:
         self.model = model
-        self.average = average
         self.alpha = alpha
         self.ngram_range = ngram_range
         self.analyzer = analyzer
@@ -230,6 +226,7 @@ class TextClassifier(CorrectedClassifier):
         self.pairs = pairs
         self.memory = memory
         self.refresh_after = refresh_after
+        self.unlabelled = unlabelled
 
     @classmethod
     def textbook(cls, model: str = "bernoulli", alpha: float = 1.0) -> Self:
@@ -242,6 +239,72 @@ class TextClassifier(CorrectedClassifier):
         ['good']
         """
         return cls(model, alpha=alpha, min_token_length=1, calibrate=False)
+
+    # -- texts without label -------------------------------------------------------------------------------------
+
+    def fit(self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model to all texts, discarding earlier ones; with ``unlabelled`` a label may be None."""
+        if not self.unlabelled:
+            return super().fit(X, y, sample_weight)
+        part, labelled = self._split_unlabelled(X, y, sample_weight)
+        super().fit(*labelled)
+        return self._change_unlabelled(learn_unlabelled, part)
+
+    def partial_fit(
+        self, X: object, y: ArrayLike | None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from more texts; with ``unlabelled`` a label may be None, or ``y`` for all of them."""
+        if not self.unlabelled:
+            return super().partial_fit(X, y, classes, sample_weight)
+        part, (texts, labels, weight) = self._split_unlabelled(X, y, sample_weight)
+        if len(texts):
+            super().partial_fit(texts, labels, classes, weight)
+        return self._change_unlabelled(learn_unlabelled, part)
+
+    def forget(
+        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None = None, learned_at: float | None = None
+    ) -> Self:
+        """Forget learned texts, as if the model had never seen them; the label of a text without one is None."""
+        if not self.unlabelled:
+            return super().forget(X, y, sample_weight, learned_at)
+        part, (texts, labels, weight) = self._split_unlabelled(X, y, sample_weight)
+        if part is not None:
+            forget_unlabelled(self._learned(), part)  # raises before anything is changed
+        if len(texts):
+            super().forget(texts, labels, weight, learned_at)
+        return self._change_unlabelled(forget_unlabelled, part)
+
+    def _split_unlabelled(
+        self, X: object, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[ModelStatistics | None, tuple[list[Document], list[Label], Any]]:
+        """The statistics of texts without label, and the other texts with their labels and weights."""
+        rows = self._declare()[1]
+        texts = list(rows.read(X, "answer")[1].documents)
+        labels = [None] * len(texts) if y is None else np.asarray(y, dtype=object).tolist()
+        if len(labels) != len(texts):
+            raise DataError(f"X has {len(texts)} texts and y {len(labels)} labels; give one for each, or None.")
+        others = [row for row, label in enumerate(labels) if label is None]
+        known = [(row, label) for row, label in enumerate(labels) if label is not None]
+        if others and sample_weight is not None:
+            raise DataError("sample_weight is for labelled texts; learn texts without label by themselves.")
+        if others and rows.memory and not rows.is_calibrated:
+            raise DataError("texts without label need calibrate='loo': they are judged by labelled texts left out.")
+        part = count_unlabelled(rows, [texts[row] for row in others]) if others else None
+        return part, ([texts[row] for row, _ in known], [label for _, label in known], sample_weight)
+
+    def _change_unlabelled(self, step: Any, part: ModelStatistics | None) -> Self:
+        if part is not None:
+            self._change(lambda before: step(before, part))
+        return self
+
+    @property
+    @optional_attribute
+    def unlabelled_(self) -> str:
+        """What was decided about texts without label, and why."""
+        choice = find_choice(self._learned())
+        if choice is None:
+            raise NotAvailableError("the model takes no texts without label; declare unlabelled=True.")
+        return choice.note
 
     # -- what was learned ----------------------------------------------------------------------------------------
 
@@ -333,14 +396,6 @@ class TextClassifier(CorrectedClassifier):
         """The number of different tokens (or buckets) in use."""
         return len(self._counts_in_use())
 
-    @property
-    @optional_attribute
-    def inclusion_probability_(self) -> dict[str, float]:
-        """For each token the probability that it depends on the class at all."""
-        self._token_counts()
-        model = self._model()
-        return model.text.inclusion_probability(model.records)
-
     # -- texts as vectors ----------------------------------------------------------------------------------------
 
     def transform(self, X: object) -> scipy.sparse.csr_array:
@@ -382,34 +437,41 @@ class TextClassifier(CorrectedClassifier):
 
     # -- explaining ----------------------------------------------------------------------------------------------
 
-    def explain(self, X: object, unit: str = "decibans") -> Ledgers:
+    def explain(self, X: object, unit: str = "decibans") -> ledger.Ledgers:
         """Explain each text by a ledger of its tokens: the evidence for every class, the count and the places of each.
 
         ``unit`` is the unit of display: "decibans", "nats", "bits", or "probability" for P(word | class) and factors.
         """
         learned = self._learned()
-        check_unit(unit)
+        ledger.check_unit(unit)
         self._token_counts()
         rows, texts = learned.rows.read([X] if isinstance(X, (str, bytes)) else X, "answer")
-        split = learned.calibrated().split_evidence(rows.read_cells(texts))
-        prior = LedgerLine(split.prior_name, "", tuple(split.prior.tolist()))
-        named, naive = learned.correction_names, learned.model()
+        model, cells = learned.calibrated(), rows.read_cells(texts)
+        found = split_text_answers(model, cells)
+        naive, names = learned.model(), learned.correction_names
         weighed = weigh_both_sides(naive, texts.documents)
-        return Ledgers(
-            [
-                replace(explain_document(naive, document, split, row, prior), unit=unit, corrections=named, sides=sides)
-                for row, (document, sides) in enumerate(zip(texts.documents, weighed, strict=True))
-            ]
-        )
+        ledgers = [
+            replace(
+                explain_document(model, naive, document, found, row), unit=unit, corrections=names, sides=weighed[row]
+            )
+            for row, document in enumerate(texts.documents)
+        ]
+        choice = find_choice(learned)
+        if choice is not None and choice.table is not None:
+            # what texts without label did to the log odds, (rows, classes), as one line
+            others = rows.answer(learned, cells) - model.log_probabilities(cells)
+            lines = [ledger.LedgerLine("(other texts)", "", tuple(row)) for row in others.tolist()]
+            ledgers = [replace(one, lines=(*one.lines, line)) for one, line in zip(ledgers, lines, strict=True)]
+        return ledger.Ledgers(ledgers)
 
-    def evidence(self, label: Label, max_tokens: int = 20) -> list[TokenEvidence]:
+    def evidence(self, label: Label, max_tokens: int = 20) -> list[ledger.TokenEvidence]:
         """List the tokens with the most evidence for a class: common there, and rare in other classes."""
         model = self._model()
         labels = model.classes.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
         bag = model.text.build_bag(model.records)
-        return find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
+        return ledger.find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -419,26 +481,32 @@ class TextClassifier(CorrectedClassifier):
 
 
 def explain_document(
-    naive: DocumentModel, document: Document, split: EvidenceSplit, row: int, prior: LedgerLine
-) -> Ledger:
-    """Make the ledger of a document, given its row in the split evidence."""
+    calibrated: CalibratedModel, naive: DocumentModel, document: Document, found: TextAnswers, row: int
+) -> ledger.Ledger:
+    """Make the ledger of a document, given its row in the answers."""
     model, records = naive.text, naive.records
     words = check_words_kept(model.select_counts(records))
     # table (tokens, classes): log-likelihood of each token; constant (classes,): of a text without any
     table, constant = model.token_weights(records)
     row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
-    lines = make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
+    lines = ledger.make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
     if model.model == "bernoulli":
         # Bernoulli weights are log-odds against absence: show log p(present | c), and absent words in one line
         rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
-        lines, constant = move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
+        lines, constant = ledger.move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
     if constant.any():
-        lines.append(LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
-    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant)).T  # by class
-    evidence, names = split.finish_lines(split.weights[row, 1] * evidence[None], slice(row, row + 1))
-    lines += [LedgerLine(name, "", ()) for name in names]
-    # evidence is (1, classes, lines)
-    weighed = zip(lines, evidence[0].T.tolist(), strict=True)
+        lines.append(ledger.LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
+    weight = float(found.weights[row])
+    lines = [replace(line, log_likelihood=tuple(weight * x for x in line.log_likelihood)) for line in lines]
+    if found.features is not None:
+        lines = ledger.add_feature_lines(
+            lines, document, model.vocabulary.tokenizer, found.features, found.feature_weights
+        )
+    evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant))
+    split = finish_text_lines(calibrated, found, row, evidence)
+    lines += [ledger.LedgerLine(name, "", ()) for name in split.sources if isinstance(name, str)]
+    weighed = zip(lines, split.lines[0].T.tolist(), strict=True)
     lines = [replace(line, log_likelihood=tuple(by_class)) for line, by_class in weighed]
     text = document if isinstance(document, str) else document.decode()
-    return Ledger(tuple(naive.classes.tolist()), prior, tuple(lines), text)
+    prior = ledger.LedgerLine(split.name, "", tuple(split.first[0].tolist()))
+    return ledger.Ledger(tuple(naive.classes.tolist()), prior, tuple(lines), text)

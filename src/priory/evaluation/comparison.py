@@ -1,15 +1,18 @@
-"""Paired comparison of two models on the same rows: the difference of their scores, with an interval."""
+"""Compare two models on the same rows, or groups of rows under one model: differences of scores, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+import scipy
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.evaluation.decisions import NO_ANSWER, CostTable, LeastCost
 from priory.evaluation.intervals import Interval, mean_interval
 from priory.evaluation.score_table import align_text_columns
 from priory.evaluation.scores import Scores
@@ -95,3 +98,242 @@ def _find_better(difference: Interval, if_positive: str, if_negative: str) -> st
     if difference.low > 0:
         return if_positive
     return if_negative if difference.high < 0 else ""
+
+
+MAX_GROUPS_SHOWN = 20
+MAX_CHANCE = 0.01  # significance level of the test for equal accuracy
+
+
+@dataclass(frozen=True, eq=False)
+class GroupScores:
+    """Scores of each group of rows, largest group first.
+
+    Attributes
+    ----------
+    column : str
+        The column that defines the groups.
+    scores : dict of str to Scores
+    chance : float
+        The p-value of a chi-squared test for equal accuracy in all groups; 1 if there are fewer than two groups.
+    """
+
+    column: str
+    scores: dict[str, Scores]
+    chance: float
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: whether the accuracy differs between groups by more than chance."""
+        if len(self.scores) < 2:
+            return "There is one group only."
+        if self.chance >= MAX_CHANCE:
+            return "The model is about equally right for all groups: the differences may be chance."
+        low, high = (pick(self.scores, key=lambda name: self.scores[name].accuracy.value) for pick in (min, max))
+        return (
+            f"The model is not equally right for all groups: {self.scores[low].accuracy.value:.1%} for {low!r}, "
+            f"{self.scores[high].accuracy.value:.1%} for {high!r} (by chance with probability {self.chance:.2g})."
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the scores as a dictionary for JSON."""
+        groups = {
+            name: {"rows": len(one.truth), "accuracy": one.accuracy._asdict(), "log_loss": one.log_loss._asdict()}
+            for name, one in self.scores.items()
+        }
+        return {"column": self.column, "groups": groups, "chance": self.chance, "verdict": self.verdict}
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = [(self.column, "rows", "accuracy", "95 % interval", "log loss", "calibration")]
+        for name, one in list(self.scores.items())[:MAX_GROUPS_SHOWN]:
+            interval = f"{one.accuracy.low:.1%} to {one.accuracy.high:.1%}"
+            gap = f"{float(one.certainty.mean() - one.accuracy.value):+.1%}"
+            rows.append(
+                (name, f"{len(one.truth)}", f"{one.accuracy.value:.1%}", interval, f"{one.log_loss.value:.3f}", gap)
+            )
+        more = len(self.scores) - MAX_GROUPS_SHOWN
+        note = "calibration: mean certainty minus accuracy; above zero the model claims too much."
+        return "\n".join(
+            [*align_text_columns(rows), *([f"and {more} more groups"] if more > 0 else []), note, self.verdict]
+        )
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def score_groups(scores: Scores, groups: Sequence[str] | Array, column: str) -> GroupScores:
+    """Return the scores of each group; ``groups`` has one entry per scored row.
+
+    >>> scores = Scores.of(["a", "b"] * 50, [[0.9, 0.1]] * 100, ["a", "b"])
+    >>> found = score_groups(scores, ["x", "y"] * 50, "side")
+    >>> {name: one.accuracy.value for name, one in found.scores.items()}, found.chance < 1e-6
+    ({'x': 1.0, 'y': 0.0}, True)
+    """
+    names, codes, counts = np.unique(
+        np.asarray(groups, dtype=object).astype(str), return_inverse=True, return_counts=True
+    )
+    parts = {str(names[g]): take_scored_rows(scores, codes == g) for g in np.argsort(-counts, kind="stable")}
+    # (groups, 2): the number of right and of wrong answers
+    right = np.array([[(one.answer == one.truth).sum(), (one.answer != one.truth).sum()] for one in parts.values()])
+    # the test needs two groups, and at least one right and one wrong answer
+    tested = len(parts) > 1 and bool((right.sum(axis=0) > 0).all())
+    return GroupScores(
+        column, parts, float(scipy.stats.chi2_contingency(right, correction=False).pvalue) if tested else 1.0
+    )
+
+
+def take_scored_rows(scores: Scores, rows: Array) -> Scores:
+    """Return the scores of a subset of the rows."""
+    return replace(
+        scores,
+        truth=scores.truth[rows],
+        log_probabilities=scores.log_probabilities[rows],
+        weight=scores.weight[rows],
+        positions=None if scores.positions is None else scores.positions[rows],
+    )
+
+
+LIFT_SHARES = tuple(step / 10 for step in range(1, 11))
+THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+class LiftRow(NamedTuple):
+    """One row of a lift table: the rows with the highest probability of a class."""
+
+    share: float  # of all rows
+    lowest: float  # the lowest probability among these rows
+    precision: float  # the share of these rows that belong to the class
+    gain: float  # the share of the class that these rows contain (recall)
+    lift: float  # precision divided by the share of the class among all rows
+
+
+class ThresholdRow(NamedTuple):
+    """One row of a threshold table: every row at or above the threshold is predicted as the class."""
+
+    threshold: float
+    share: float  # of all rows
+    precision: float
+    recall: float
+    cost: float | None  # mean over all rows
+
+
+def compute_lift(scores: Scores, label: str, shares: Sequence[float] = LIFT_SHARES) -> list[LiftRow]:
+    """Return the lift table of a class: precision, gain and lift among its most probable rows.
+
+    >>> scores = Scores.of(["a", "b", "b", "a"], [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.6, 0.4]], ["a", "b"])
+    >>> [(row.gain, row.lift) for row in compute_lift(scores, "a", [0.25, 0.5])]
+    [(0.5, 2.0), (1.0, 2.0)]
+    """
+    index = [str(name) for name in scores.classes].index(label)
+    p = np.exp(scores.log_probabilities[:, index])
+    order = np.argsort(-p, kind="stable")
+    # (rows,): cumulative weight of all rows and of rows of the class, by falling probability
+    weight = np.cumsum(scores.weight[order])
+    hits = np.cumsum((scores.weight * (scores.truth == index))[order])
+    found = []
+    for share in shares:
+        # the first position where the share is reached; the tolerance absorbs rounding of the cumulative sum
+        last = min(int(np.searchsorted(weight, share * weight[-1] * (1 - 1e-12))), len(order) - 1)
+        precision, base = hits[last] / weight[last], hits[-1] / weight[-1]
+        gain, lift = (hits[last] / hits[-1], precision / base) if hits[-1] else (np.nan, np.nan)
+        found.append(LiftRow(weight[last] / weight[-1], p[order[last]], precision, gain, lift))
+    return [LiftRow(*map(float, row)) for row in found]
+
+
+def compute_thresholds(
+    scores: Scores, label: str, costs: CostTable | None = None, thresholds: Sequence[float] = THRESHOLDS
+) -> list[ThresholdRow]:
+    """Return share, precision and recall at each threshold, and with two classes the mean cost."""
+    index = [str(name) for name in scores.classes].index(label)
+    p, true = np.exp(scores.log_probabilities[:, index]), scores.truth == index
+    weight = scores.weight / scores.weight.sum()
+    found = []
+    for threshold in thresholds:
+        taken = p >= threshold
+        share, hits, of_class = (float(weight[rows].sum()) for rows in (taken, taken & true, true))
+        cost = None
+        if costs is not None and len(scores.classes) == 2:
+            answer = np.where(taken, index, 1 - index)
+            cost = float(weight @ costs.mistakes[scores.truth, answer])
+        precision, recall = (hits / n if n else float("nan") for n in (share, of_class))
+        found.append(ThresholdRow(threshold, share, precision, recall, cost))
+    return found
+
+
+def format_lift(rows: Sequence[LiftRow], label: str) -> str:
+    """Format the lift table as text."""
+    cells: list[tuple[str, ...]] = [("rows", "from probability", "precision", "gain", "lift")]
+    for row in rows:
+        shares = (f"{share:.1%}" for share in (row.precision, row.gain))
+        cells.append((f"{row.share:.0%}", f"{row.lowest:.3f}", *shares, f"{row.lift:.2f}"))
+    title = (
+        f"The most probable rows of {label!r}: how many of them are (precision), and how many of all they are (gain)"
+    )
+    return "\n".join([title, *align_text_columns(cells)])
+
+
+def format_thresholds(rows: Sequence[ThresholdRow], label: str) -> str:
+    """Format the threshold table as text, with the lowest cost marked."""
+    costs = [row.cost for row in rows if row.cost is not None]
+    cells: list[tuple[str, ...]] = [("threshold", "rows", "precision", "recall", *(("mean cost", "") if costs else ()))]
+    for row in rows:
+        least = "least" if row.cost is not None and row.cost == min(costs) else ""
+        money = (f"{row.cost:.4f}", least) if row.cost is not None else ()
+        precision = "undefined" if np.isnan(row.precision) else f"{row.precision:.1%}"
+        cells.append((f"{row.threshold:g}", f"{row.share:.1%}", precision, f"{row.recall:.1%}", *money))
+    title = f"Answering {label!r} where its probability is at least the threshold"
+    return "\n".join([title, *align_text_columns(cells)])
+
+
+class CostScores(NamedTuple):
+    """Mean cost per row under three decision rules."""
+
+    least_cost: Interval  # the answer with the lowest expected cost
+    most_probable: Interval
+    constant: Interval  # the best constant answer
+    constant_answer: str
+    abstained: float  # share of rows for which abstaining has the lowest expected cost
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the scores as a dictionary for JSON."""
+        intervals = {name: getattr(self, name)._asdict() for name in ("least_cost", "most_probable", "constant")}
+        return {**intervals, "constant_answer": self.constant_answer, "abstained": self.abstained}
+
+    def __str__(self) -> str:
+        rows = [("mean cost of a row", "cost", "95 % interval")]
+        for title, cost in (
+            ("by least expected cost", self.least_cost),
+            ("by the most probable class", self.most_probable),
+            (f"always {self.constant_answer}", self.constant),
+        ):
+            rows.append((title, f"{cost.value:.4f}", f"{cost.low:.4f} to {cost.high:.4f}"))
+        lines = align_text_columns(rows)
+        return "\n".join([*lines, f"{self.abstained:.1%} of the rows get no answer"] if self.abstained else lines)
+
+
+def compute_cost_scores(scores: Scores, costs: CostTable) -> CostScores:
+    """Return the mean cost of the answers, given the true classes (not the model's probabilities).
+
+    >>> scores = Scores.of(["ill", "well"], [[0.3, 0.7], [0.1, 0.9]], ["ill", "well"])
+    >>> found = compute_cost_scores(scores, CostTable(np.array([[0.0, 10.0], [1.0, 0.0]])))
+    >>> found.least_cost.value, found.most_probable.value
+    (0.5, 5.0)
+    """
+    answers = LeastCost(costs).choose(np.exp(scores.log_probabilities)).answers
+    # the mean cost of giving the same answer for every row, one for each class
+    constants = [_measure_mean_cost(scores, costs, np.full(len(answers), c)) for c in range(len(scores.classes))]
+    best = int(np.argmin([cost.value for cost in constants]))
+    return CostScores(
+        _measure_mean_cost(scores, costs, answers),
+        _measure_mean_cost(scores, costs, scores.answer),
+        constants[best],
+        str(scores.classes[best]),
+        float(np.average(answers == NO_ANSWER, weights=scores.weight)),
+    )
+
+
+def _measure_mean_cost(scores: Scores, costs: CostTable, answers: Array) -> Interval:
+    """Return the mean cost of answers, (rows,), which may include `NO_ANSWER`."""
+    each = costs.mistakes[scores.truth, answers]  # (rows,); the index NO_ANSWER is replaced below
+    if costs.abstain is not None:
+        each = np.where(answers == NO_ANSWER, costs.abstain[scores.truth], each)
+    return mean_interval(each, scores.weight)

@@ -10,14 +10,8 @@ import numpy as np
 
 from priory.core.logspace import ndtr
 from priory.core.typing import Array
-from priory.evaluation.intervals import (
-    UNKNOWN_SHARE,
-    Z_95,
-    Interval,
-    effective_sample_size,
-    proportion_interval,
-    roc_area_interval,
-)
+from priory.evaluation import intervals
+from priory.evaluation.intervals import Interval
 
 if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
@@ -45,8 +39,10 @@ def roc_curve(positive: Array, score: Array, weight: Array) -> Curve:
     y, x = _to_shares(np.r_[0.0, hits]), _to_shares(np.r_[0.0, misses])  # (thresholds + 1,), from (0, 0) to (1, 1)
     value = min(float(np.trapezoid(y, x)), 1.0)
     # converts weights into effective numbers of rows, which the interval needs
-    rows = effective_sample_size(weight) / weight.sum()
-    return Curve(x, y, np.r_[np.inf, thresholds], roc_area_interval(value, rows * hits[-1], rows * misses[-1]))
+    rows = intervals.effective_sample_size(weight) / weight.sum()
+    return Curve(
+        x, y, np.r_[np.inf, thresholds], intervals.roc_area_interval(value, rows * hits[-1], rows * misses[-1])
+    )
 
 
 def precision_recall_curve(positive: Array, score: Array, weight: Array) -> Curve:
@@ -58,9 +54,12 @@ def precision_recall_curve(positive: Array, score: Array, weight: Array) -> Curv
     x, y = _to_shares(hits), hits / (hits + misses)  # (thresholds,): recall and precision
     value = float(np.sum(np.diff(x, prepend=0.0) * y))
     # the interval treats the area as a proportion of the effective number of positive rows
-    positives = float(effective_sample_size(weight) / weight.sum() * hits[-1])
+    positives = float(intervals.effective_sample_size(weight) / weight.sum() * hits[-1])
     return Curve(
-        np.r_[0.0, x], np.r_[1.0, y], np.r_[np.inf, thresholds], proportion_interval(value * positives, positives)
+        np.r_[0.0, x],
+        np.r_[1.0, y],
+        np.r_[np.inf, thresholds],
+        intervals.proportion_interval(value * positives, positives),
     )
 
 
@@ -110,14 +109,14 @@ def compute_reliability_bins(
         np.bincount(place, weight * x, minlength=bins) for x in (np.ones(len(place)), certainty, correct)
     )
     # converts weights into effective numbers of rows, which the intervals need
-    rows_per_weight = effective_sample_size(weight) / weight.sum()
+    rows_per_weight = intervals.effective_sample_size(weight) / weight.sum()
     return [
         ReliabilityBin(
             b / bins,
             (b + 1) / bins,
             float(total[b]),
             float(certain[b] / total[b]),
-            proportion_interval(rows_per_weight * right[b], rows_per_weight * total[b]),
+            intervals.proportion_interval(rows_per_weight * right[b], rows_per_weight * total[b]),
         )
         for b in np.flatnonzero(total).tolist()
     ]
@@ -149,7 +148,7 @@ def _folded_normal_excess(gap: Array, error: Array, share: Array) -> tuple[float
     """Return the bias of the weighted mean of folded normal variables, and its 95 % margin; arrays are (bins,)."""
     # E |Z| for Z ~ N(gap, error²)
     folded = error * np.sqrt(2 / np.pi) * np.exp(-((gap / error) ** 2) / 2) + gap * (1 - 2 * ndtr(-gap / error))
-    return float(share @ (folded - gap)), Z_95 * float(np.sqrt(share**2 @ (gap**2 + error**2 - folded**2)))
+    return float(share @ (folded - gap)), intervals.Z_95 * float(np.sqrt(share**2 @ (gap**2 + error**2 - folded**2)))
 
 
 class ClassScores(NamedTuple):
@@ -214,7 +213,7 @@ def find_worst_classes(scores: Scores, max_classes: int) -> list[int]:
 def _measure_areas(scores: Scores, label: Hashable, rows: float) -> tuple[Interval, Interval]:
     """Return the areas under the ROC and precision-recall curves; NaN for a class without rows."""
     if rows == 0:
-        return UNKNOWN_SHARE, UNKNOWN_SHARE
+        return intervals.UNKNOWN_SHARE, intervals.UNKNOWN_SHARE
     return scores.roc(label).area, scores.precision_recall(label).area
 
 

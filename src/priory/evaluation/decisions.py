@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.similar_names import suggest_name
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 
 ABSTAIN_NAME, FALSE_NEGATIVE, FALSE_POSITIVE = "abstain", "fn", "fp"
 

@@ -16,32 +16,7 @@ from priory.core.input_guard import check_sample_weight
 from priory.core.logspace import expit, log, x_log_y
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.evaluation.curves import (
-    N_RELIABILITY_BINS,
-    ClassScores,
-    Curve,
-    ReliabilityBin,
-    calibration_error,
-    compute_reliability_bins,
-    find_worst_classes,
-    precision_recall_curve,
-    roc_curve,
-    score_classes,
-)
-from priory.evaluation.intervals import (
-    Interval,
-    effective_sample_size,
-    mean_interval,
-    proportion_interval,
-)
-from priory.evaluation.score_table import (
-    OVERALL_SCORES,
-    explain_too_few_rows,
-    format_scores,
-    format_scores_html,
-    format_verdict,
-    scores_to_dict,
-)
+from priory.evaluation import curves, intervals, score_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,52 +189,52 @@ class Scores:
     @cached_property
     def rows(self) -> float:
         """The effective number of rows: how many equally weighted rows carry as much information."""
-        return effective_sample_size(self.weight)
+        return intervals.effective_sample_size(self.weight)
 
     @cached_property
-    def accuracy(self) -> Interval:
+    def accuracy(self) -> intervals.Interval:
         """The share of correct answers."""
         return self.measure_share(self.weight[self.answer == self.truth].sum(), self.weight.sum())
 
     @cached_property
-    def log_loss(self) -> Interval:
+    def log_loss(self) -> intervals.Interval:
         """The mean of ``-log p(truth)``: infinite if a true class was given probability zero."""
         return self._mean_loss(self.surprise, lambda right: float(-log(right)))
 
     @cached_property
-    def brier(self) -> Interval:
+    def brier(self) -> intervals.Interval:
         """The mean squared distance of probabilities from the truth; half of it, by convention, with two classes."""
         return self._mean_loss(self.squared_error, lambda right: (1 - right) ** 2)
 
     @cached_property
-    def calibration_error(self) -> Interval:
+    def calibration_error(self) -> intervals.Interval:
         """The expected calibration error over the bins of :meth:`reliability`."""
-        return calibration_error(self.reliability(), self.rows)
+        return curves.calibration_error(self.reliability(), self.rows)
 
-    def reliability(self, bins: int = N_RELIABILITY_BINS) -> list[ReliabilityBin]:
+    def reliability(self, bins: int = curves.N_RELIABILITY_BINS) -> list[curves.ReliabilityBin]:
         """Return the accuracy among rows of similar certainty, in bins."""
-        return compute_reliability_bins(self.certainty, self.answer == self.truth, self.weight, bins)
+        return curves.compute_reliability_bins(self.certainty, self.answer == self.truth, self.weight, bins)
 
     @cached_property
-    def expected_error(self) -> Interval:
+    def expected_error(self) -> intervals.Interval:
         """The share of wrong answers that the probabilities predict: the mean of ``1 - max p``.
 
         It equals the Bayes rate if the probabilities are the true P(class | row); calibration alone is not enough.
         """
         return self._mean_loss(1 - self.certainty)
 
-    def roc(self, label: Hashable) -> Curve:
+    def roc(self, label: Hashable) -> curves.Curve:
         """Return the ROC curve of one class against the others."""
-        return self._compute_curve(roc_curve, label)
+        return self._compute_curve(curves.roc_curve, label)
 
-    def precision_recall(self, label: Hashable) -> Curve:
+    def precision_recall(self, label: Hashable) -> curves.Curve:
         """Return the precision-recall curve of one class against the others."""
-        return self._compute_curve(precision_recall_curve, label)
+        return self._compute_curve(curves.precision_recall_curve, label)
 
     @cached_property
-    def per_class(self) -> tuple[ClassScores, ...]:
+    def per_class(self) -> tuple[curves.ClassScores, ...]:
         """The scores of each class against all others."""
-        return tuple(score_classes(self, range(len(self.classes))))
+        return tuple(curves.score_classes(self, range(len(self.classes))))
 
     # -- comparison with the base rate ---------------------------------------------------------------------------------
 
@@ -272,7 +247,7 @@ class Scores:
         return BaseRate(label, float(p.max()), 0.0 - float(x_log_y(p, log(p)).sum()), float(brier))
 
     @cached_property
-    def gain(self) -> dict[str, Interval]:
+    def gain(self) -> dict[str, intervals.Interval]:
         """The improvement over the base rate, as a paired difference over rows; positive is better."""
         # (rows,): paired differences, model minus base rate
         right = (self.answer == self.truth) - 1.0 * (self.truth == self.shares.argmax())
@@ -282,7 +257,7 @@ class Scores:
     @cached_property
     def too_few_rows(self) -> str:
         """A sentence that explains why there are too few rows to judge a model, or "" if there are enough."""
-        return explain_too_few_rows(self.rows, np.bincount(self.truth[self.weight > 0]))
+        return score_table.explain_too_few_rows(self.rows, np.bincount(self.truth[self.weight > 0]))
 
     @property
     def has_enough_rows(self) -> bool:
@@ -292,34 +267,37 @@ class Scores:
     @cached_property
     def verdict(self) -> str:
         """One sentence: whether the model beats the base rate by more than chance, or that there are too few rows."""
-        return self.too_few_rows or format_verdict(self)
+        return self.too_few_rows or score_table.format_verdict(self)
 
     # -- output --------------------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
-        return format_scores_html(self)
+        return score_table.format_scores_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as lists, numbers and strings for JSON; infinite or undefined values become None."""
-        return scores_to_dict(self)
+        return score_table.scores_to_dict(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas DataFrame with one row per score: its value, its interval, and the base rate."""
-        rows = [{"score": n, **getattr(self, n)._asdict(), "base_rate": self.base_score(n)} for n in OVERALL_SCORES]
+        rows = [
+            {"score": n, **getattr(self, n)._asdict(), "base_rate": self.base_score(n)}
+            for n in score_table.OVERALL_SCORES
+        ]
         return import_pandas().DataFrame(rows).set_index("score")
 
     def base_score(self, name: str) -> float | None:
         """Return the score of the base rate, or None for a score that it does not have."""
         return getattr(self.base, name, None)
 
-    def worst(self, max_classes: int = MAX_WORST_CLASSES) -> list[ClassScores]:
+    def worst(self, max_classes: int = MAX_WORST_CLASSES) -> list[curves.ClassScores]:
         """Return all classes, or if there are more than ``max_classes`` the ones with the lowest F1, worst first."""
         if len(self.classes) <= max_classes:
             return list(self.per_class)
-        return score_classes(self, find_worst_classes(self, max_classes))
+        return curves.score_classes(self, curves.find_worst_classes(self, max_classes))
 
     def __str__(self) -> str:
-        return format_scores(self)
+        return score_table.format_scores(self)
 
     def __repr__(self) -> str:
         return str(self)
@@ -331,17 +309,17 @@ class Scores:
         """The factor of Nadeau and Bengio on the variance of a score: 1 + K n_test / n_train, or 1 without folds."""
         return 1.0 if self.folds is None else 1 + self.folds / (self.folds - 1)
 
-    def measure_share(self, part: float, whole: float) -> Interval:
+    def measure_share(self, part: float, whole: float) -> intervals.Interval:
         """Return ``part / whole`` with its interval; both are weights of rows."""
         per_row = self.rows / self.variance_factor / float(self.weight.sum())
-        return proportion_interval(float(part) * per_row, float(whole) * per_row)
+        return intervals.proportion_interval(float(part) * per_row, float(whole) * per_row)
 
-    def _mean(self, values: Array) -> Interval:
+    def _mean(self, values: Array) -> intervals.Interval:
         """Return the mean of values, (rows,), with its interval, which is infinite if there are too few rows."""
-        mean = mean_interval(values, self.weight).widen(math.sqrt(self.variance_factor))
+        mean = intervals.mean_interval(values, self.weight).widen(math.sqrt(self.variance_factor))
         return mean if self.has_enough_rows else mean._replace(low=-math.inf, high=math.inf)
 
-    def _mean_loss(self, values: Array, if_calibrated: Callable[[float], float] | None = None) -> Interval:
+    def _mean_loss(self, values: Array, if_calibrated: Callable[[float], float] | None = None) -> intervals.Interval:
         """Return the mean of non-negative values, (rows,), with its interval.
 
         ``if_calibrated`` maps an accuracy to the lowest loss of a calibrated model. The upper bound is at least this
@@ -368,7 +346,7 @@ class Scores:
             raise _make_unknown_class_error(label, self.classes)
         return self._class_numbers[label]
 
-    def _compute_curve(self, kind: Callable[[Array, Array, Array], Curve], label: Hashable) -> Curve:
+    def _compute_curve(self, kind: Callable[[Array, Array, Array], curves.Curve], label: Hashable) -> curves.Curve:
         """Return a curve of one class; with two classes it ranks by log-odds, which do not saturate near 1."""
         c, lp = self._find_class(label), self.log_probabilities
         two = len(self.classes) == 2

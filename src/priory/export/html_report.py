@@ -21,16 +21,8 @@ from priory.evaluation.comparison import compare_scores
 from priory.evaluation.intervals import Interval
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
+from priory.export import report_sections
 from priory.export.report_page import N_COLOURS, mark_safe, render_page
-from priory.export.report_sections import (
-    ReportScores,
-    describe_calibration,
-    describe_class_calibration,
-    describe_columns,
-    describe_mistakes,
-    score_held_out_rows,
-    score_learned_rows,
-)
 from priory.export.strongest_evidence import ClassEvidence, TokenModel, find_strongest_evidence
 from priory.model.ledger_output import format_value
 from priory.plots.canvas import render_inline_svg
@@ -141,21 +133,26 @@ def report(
     """
     labels, subject = np.asarray(y), subject or ReportSubject()
     # never in-sample scores
-    scored = score_learned_rows(model, X, labels, scores) if learned else score_held_out_rows(model, X, labels)
+    scored = (
+        report_sections.score_learned_rows(model, X, labels, scores)
+        if learned
+        else report_sections.score_held_out_rows(model, X, labels)
+    )
     page = {
         **_describe_subject(model, y, subject),
         **_describe_rows(scored, len(labels), subject),
         **_describe_overall(scored.scores),
         "scored": scored.scores.has_enough_rows,
-        "calibration": describe_calibration(scored.compared),
-        "class_calibration": describe_class_calibration(scored.scores, MAX_REPORT_CLASSES, mark_safe),
+        "calibration": report_sections.describe_calibration(scored.compared),
+        "class_calibration": report_sections.describe_class_calibration(scored.scores, MAX_REPORT_CLASSES),
         "figures": _draw_figures(scored, curve or {}) if scored.scores.has_enough_rows else {},
         "compared": _describe_comparison(scored.scores, compared or {}),
         **_describe_classes(scored.scores),
         **_describe_evidence(model, X, labels, scored.scores),
-        **describe_mistakes(model, X, scored.scores, learned, mark_safe),
-        "columns": describe_columns(model, X, *_encode_groups(labels, scored.scores), mark_safe),
+        **report_sections.describe_mistakes(model, X, scored.scores, learned),
+        "columns": report_sections.describe_columns(model, X, *_encode_groups(labels, scored.scores)),
         "tables": mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
+        "privacy": report_sections.describe_membership(model) if learned else None,
         "findings": None if findings is None else mark_safe(findings.to_html()),
     }
     return Report(render_page(page))
@@ -193,7 +190,7 @@ def _list_versions() -> str:
     return ", ".join([*named, *(f"{name} {version}" for name, version in packages.items())])
 
 
-def _describe_rows(scored: ReportScores, n_given: int, subject: ReportSubject) -> dict[str, object]:
+def _describe_rows(scored: report_sections.ReportScores, n_given: int, subject: ReportSubject) -> dict[str, object]:
     n_scored, n_learned = len(scored.scores.truth), subject.rows_learned or n_given
     rows = f"{n_scored:,} rows" if n_scored == n_learned else f"{n_scored:,} of {n_learned:,} rows"
     shares = zip(scored.scores.classes, scored.scores.shares.tolist(), strict=True)
@@ -224,7 +221,7 @@ def _describe_overall(scores: Scores) -> dict[str, object]:
     }
 
 
-def _draw_figures(scored: ReportScores, curve: Mapping[int, Scores]) -> dict[str, Markup]:
+def _draw_figures(scored: report_sections.ReportScores, curve: Mapping[int, Scores]) -> dict[str, Markup]:
     scores = scored.scores
     figures = {
         "reliability": render_inline_svg(lambda: plots.reliability_diagram(scored.compared), "reliability diagram"),

@@ -117,10 +117,7 @@ def _build_model_proto(onnx: ModuleType, graph: OnnxGraph, columns: int, labels:
     types = onnx.TensorProto
     label = {"b": types.BOOL, "i": types.INT64}.get(labels.dtype.kind, types.STRING)
     value = onnx.helper.make_tensor_value_info
-    outputs = [
-        value("label", label, ["rows"]),
-        value("probabilities", types.DOUBLE, ["rows", len(labels)]),
-    ]
+    outputs = [value("label", label, ["rows"]), value("probabilities", types.DOUBLE, ["rows", len(labels)])]
     inputs = [value("X", types.DOUBLE, ["rows", columns])]
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(graph.nodes, "priory", inputs, outputs, graph.constants),
@@ -145,8 +142,8 @@ def _export_table(fitted: NaiveBayes, graph: OnnxGraph) -> str:
         names = schema.blocks[choice.block].names
         x = graph.gather_columns(np.array([place[names[j]] for j in choice.positions]))
         score = _sum_terms(graph, x, choice.family, choice.statistics, fitted.estimate)
-        if score is None or choice.inclusion is not None:
-            reason = "averaging over columns" if choice.inclusion is not None else type(choice.family).__name__
+        if score is None:
+            reason = type(choice.family).__name__
             raise DataError(
                 f"column {names[choice.positions[0]]!r}: {reason} cannot be exported to ONNX; declare another family."
             )

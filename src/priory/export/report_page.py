@@ -104,6 +104,7 @@ def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
         ("columns", "The columns", bool(page["columns"])),
         ("learned", "What was learned", bool(page["tables"])),
         ("leakage", "Leakage", bool(page["findings"])),
+        ("privacy", "What the answers reveal", bool(page["privacy"])),
         ("reproduce", "How to reproduce this", True),
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -15,10 +15,11 @@ from priory.core.logspace import log
 from priory.core.typing import Array, Classifier, Label
 from priory.errors import PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
+from priory.estimators.learned_classifier import CorrectedClassifier
 from priory.evaluation.curves import calibration_error, compute_reliability_bins
 from priory.evaluation.regression_scores import format_quantity
 from priory.evaluation.scores import Scores
-from priory.export.report_page import draw_reliability, draw_stacked_bars
+from priory.export.report_page import draw_reliability, draw_stacked_bars, mark_safe
 from priory.export.strongest_evidence import ExplainingModel, take_input_rows
 from priory.model.ledger import Ledger, LedgerLine
 from priory.model.ledger_output import DECIBANS_PER_NAT, format_value
@@ -30,15 +31,12 @@ if TYPE_CHECKING:
 
 
 MAX_REPORT_MISTAKES = 8
+MIN_AUDITED_ROWS = 20
 MAX_LINES_OF_A_MISTAKE = 8  # besides the prior
 MAX_REPORT_TEXT_LENGTH = 5000  # characters shown
 
-MarkSafe = Callable[[str], str]
 
-
-def describe_mistakes(
-    model: object, X: object, scores: Scores, learned: bool, mark_safe: MarkSafe
-) -> dict[str, object]:
+def describe_mistakes(model: object, X: object, scores: Scores, learned: bool) -> dict[str, object]:
     """Return the rows whose true class had the lowest probability, each with its evidence."""
     wrong = np.flatnonzero(scores.answer != scores.truth)
     # the most surprising first: -log p(truth)
@@ -46,15 +44,23 @@ def describe_mistakes(
     how = "Rows whose true class was given the lowest probability; many have a wrong label. Rows are counted from 0."
     if isinstance(model, ExplainingModel):
         how += " The evidence is from the model without the row." if learned else ""
-    return {
-        "mistakes": [_describe_mistake(model, X, scores, int(row), learned, mark_safe) for row in worst],
-        "mistakes_how": how,
-    }
+    return {"mistakes": [_describe_mistake(model, X, scores, int(row), learned) for row in worst], "mistakes_how": how}
 
 
-def _describe_mistake(
-    model: object, X: object, scores: Scores, row: int, learned: bool, mark_safe: MarkSafe
-) -> dict[str, object]:
+def describe_membership(model: object) -> str | None:
+    """Say how well the answers tell which rows were learned; None for a model that keeps no rows."""
+    sample = getattr(getattr(model, "statistics_", None), "sample", None)
+    if not isinstance(model, CorrectedClassifier) or sample is None or len(sample) < MIN_AUDITED_ROWS:
+        return None
+    audit = model.audit_membership()
+    return (
+        f"Whoever asks for the probability of a row's class can guess whether the row was learned: the area under the "
+        f"ROC curve of this attack is {audit.area:.3f} (0.5 is chance), and at one false alarm in a thousand it "
+        f"recognises {audit.caught:.2%} of the rows. Whoever has the model file can read the {audit.rows:,} rows in it."
+    )
+
+
+def _describe_mistake(model: object, X: object, scores: Scores, row: int, learned: bool) -> dict[str, object]:
     truth, answer = scores.classes[scores.truth[row]], scores.classes[scores.answer[row]]
     position = row if scores.positions is None else int(scores.positions[row])
     surprise = float(scores.surprise[row])
@@ -112,9 +118,7 @@ MAX_VALUES_DRAWN = 8
 MAX_REPORT_COLUMNS = 200
 
 
-def describe_columns(
-    model: object, X: object, group: Array, n_classes: int, mark_safe: Callable[[str], str]
-) -> list[dict[str, str]]:
+def describe_columns(model: object, X: object, group: Array, n_classes: int) -> list[dict[str, str]]:
     """Return the table row of each column; ``group`` is the class of each row of ``X``."""
     schema = getattr(model, "schema_", {})
     texts = {name for name, report in schema.items() if report.kind == "text"}
@@ -130,7 +134,7 @@ def describe_columns(
             "other": other,
             "less": _format_bits(less),
         }
-        rows.append(row | _describe_cells(columns.get(report.name), report.name, group, n_classes, mark_safe))
+        rows.append(row | _describe_cells(columns.get(report.name), report.name, group, n_classes))
     return rows
 
 
@@ -146,9 +150,7 @@ def _read_columns(X: object, text_names: Collection[str]) -> dict[str, Column]:
     return dict(zip(table.names, table.columns, strict=True)) | texts
 
 
-def _describe_cells(
-    column: Column | None, name: str, group: Array, n_classes: int, mark_safe: Callable[[str], str]
-) -> dict[str, str]:
+def _describe_cells(column: Column | None, name: str, group: Array, n_classes: int) -> dict[str, str]:
     if column is None:
         return {"missing": "", "figure": "", "values": ""}
     if column.texts is not None:
@@ -227,9 +229,7 @@ def describe_calibration(compared: dict[str, Scores]) -> str:
     )
 
 
-def describe_class_calibration(
-    scores: Scores, max_classes: int, mark_safe: Callable[[str], str]
-) -> list[dict[str, str]]:
+def describe_class_calibration(scores: Scores, max_classes: int) -> list[dict[str, str]]:
     """Return, for each class, its mean probability, its share of the rows, and its calibration error."""
     shown = [scores.classes.index(one.label) for one in scores.worst(max_classes)]
     rows = []

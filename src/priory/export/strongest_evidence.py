@@ -7,7 +7,6 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from priory.calibration.corrections import LIMIT_NAME
 from priory.core.logspace import log, log_sum_exp
 from priory.core.sharding import space_evenly
 from priory.core.typing import Array, Label
@@ -92,10 +91,8 @@ def _average_column_evidence(model: ExplainingModel, X: object, labels: Array) -
     positions = np.concatenate(list(class_rows.values()))
     ledgers = model.explain(take_input_rows(X, positions))
     counts = np.asarray(getattr(model, "class_count_", np.ones(len(model.classes_))), dtype=float)
-    names = [line.name for line in ledgers[0].lines]
-    if names[-1].startswith(LIMIT_NAME) and ledgers[0].lines[-1].value == "":  # no column
-        names.pop()
-    terms = np.array([[line.log_likelihood for line in ledger.lines[: len(names)]] for ledger in ledgers])
+    names = [line.name for line in ledgers[0].lines if line.columns]
+    terms = np.array([[line.log_likelihood for line in ledger.lines if line.columns] for ledger in ledgers])
     found, start = {}, 0
     for c, label in enumerate(model.classes_.tolist()):
         n_rows = len(class_rows.get(c, ()))

@@ -9,7 +9,6 @@ from priory.families.gaussian import Gaussian
 from priory.families.histogram import Histogram
 from priory.families.model_checks import bayes_factor, check_predictions, compare_priors
 from priory.families.multinomial import Multinomial
-from priory.families.multivariate_gaussian import MultivariateGaussian
 from priory.families.poisson import Poisson
 from priory.families.text import Text
 
@@ -22,7 +21,6 @@ __all__ = [
     "Gaussian",
     "Histogram",
     "Multinomial",
-    "MultivariateGaussian",
     "Poisson",
     "Text",
     "bayes_factor",

@@ -26,13 +26,12 @@ from numpy.typing import ArrayLike
 from priory.core.column_kernels import assign_single_class
 from priory.core.display_table import DisplayTable, EstimateTable
 from priory.core.exact_sums import ExactSums
-from priory.core.logspace import log
-from priory.core.registration import BY_CLASS, Registration, add_registration
 from priory.core.sharding import ColumnSubset, score_shards
-from priory.core.statistics import Statistics
+from priory.core.statistics import BY_CLASS, Registration, Statistics, add_registration
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError
 from priory.families.open_columns import OpenColumns, OpenRecord
+from priory.families.open_guards import ColumnGuard, RecordGuard
 from priory.families.value_counts import ValueCounts
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
@@ -86,6 +85,10 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
         """Virtual examples of each value of a column; None if the prior is not symmetric, or has no values to count."""
         return None
 
+    def describe_counting(self) -> dict[str, int]:
+        """The declared numbers that decide how a cell is counted, for exported records."""
+        return {}
+
     @abstractmethod
     def observe(self, x: CellsT, group: Array | None = None, groups: int = 1, weight: Array | None = None) -> BlockT:
         """The statistics of the rows; ``group`` (rows,) is the class number of each row, 0 .. groups - 1."""
@@ -103,18 +106,6 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     def score(self, statistics: BlockT, x: CellsT, estimate: str) -> Array:
         """The terms summed over the columns, shape (rows, classes), up to a constant for each row."""
 
-    def averaged_log_likelihood(
-        self, statistics: BlockT, pooled: BlockT, x: CellsT, estimate: str, inclusion: Array
-    ) -> Array:
-        """Log-likelihood of a mixture: class statistics with probability ``inclusion``, else the ``pooled`` ones."""
-        apart, shared = self.log_likelihood(statistics, x, estimate), self.log_likelihood(pooled, x, estimate)
-        # Both (rows, classes, columns); ``shared`` has one class, which broadcasts; ``inclusion`` is (columns,).
-        return np.logaddexp(log(inclusion) + apart, log(1 - inclusion) + shared)
-
-    def averaged_score(self, statistics: BlockT, pooled: BlockT, x: CellsT, estimate: str, inclusion: Array) -> Array:
-        """The averaged terms summed over the columns, shape (rows, classes), up to a constant for each row."""
-        return self.averaged_log_likelihood(statistics, pooled, x, estimate, inclusion).sum(axis=-1)
-
     @abstractmethod
     def evidence(self, statistics: BlockT) -> Array:
         """Log evidence of each column, over all classes; -inf where a value has probability zero under the family."""
@@ -124,6 +115,10 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
     def open(self, statistics: BlockT) -> OpenColumns:
         """Prepare the columns for row-by-row updates and scores; families override this with faster, mutable counts."""
         return OpenRecord(self, statistics)
+
+    def guard(self, statistics: BlockT, group: int) -> ColumnGuard:
+        """Prepare to decide whether single rows of a class can be forgotten."""
+        return RecordGuard(self, statistics, group)
 
     @abstractmethod
     def n_parameters(self, statistics: BlockT) -> int:
@@ -268,15 +263,6 @@ class ArrayFamily(Family[StatisticsT, ParametersT, StatisticsT, Array]):
     def score(self, statistics: StatisticsT, x: NumberBlock, estimate: str) -> Array:
         return score_shards(
             lambda part: self.log_likelihood(statistics, x[part], estimate).sum(axis=-1), len(x), len(statistics.n)
-        )
-
-    def averaged_score(
-        self, statistics: StatisticsT, pooled: StatisticsT, x: NumberBlock, estimate: str, inclusion: Array
-    ) -> Array:
-        return score_shards(
-            lambda part: self.averaged_log_likelihood(statistics, pooled, x[part], estimate, inclusion).sum(axis=-1),
-            len(x),
-            len(statistics.n),
         )
 
     def n_parameters(self, statistics: StatisticsT) -> int:

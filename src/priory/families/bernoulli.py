@@ -8,15 +8,16 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import betaincinv, betaln, log, x_log_y
-from priory.core.registration import register_record
-from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, subtract_counts
+from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.families import dirichlet
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.open_columns import OpenBooleans, OpenColumns
+from priory.families.open_guards import ColumnGuard
 
 
 @register_record("Trials", axes={"n": "ce", "successes": "cd", "outside": "ce"})
@@ -157,17 +158,10 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     def score(self, statistics: BernoulliStatistics, x: NumberBlock, estimate: str) -> Array:
         return _score_cases(x, self.log_likelihood(statistics, _make_case_rows(x), estimate))
 
-    def averaged_score(
-        self,
-        statistics: BernoulliStatistics,
-        pooled: BernoulliStatistics,
-        x: NumberBlock,
-        estimate: str,
-        inclusion: Array,
-    ) -> Array:
-        return _score_cases(
-            x, self.averaged_log_likelihood(statistics, pooled, _make_case_rows(x), estimate, inclusion)
-        )
+    def guard(self, statistics: BernoulliStatistics, group: int) -> ColumnGuard:
+        successes = statistics.successes[group]
+        n, outside = (np.broadcast_to(x[group], successes.shape) for x in (statistics.n, statistics.outside))
+        return SupportGuard(0, 1, True, n, outside, successes)
 
     def open(self, statistics: BernoulliStatistics) -> OpenColumns:
         is_proper = np.all(np.asarray(self.a) > 0) and np.all(np.asarray(self.b) > 0)

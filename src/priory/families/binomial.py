@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, find_misshapen_sums
-from priory.core.logspace import betaln, gammaln, log, x_log_y
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
+from priory.core.logspace import betaln, log, log_factorial, x_log_y
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 from priory.families.bernoulli import Bernoulli
@@ -71,6 +70,9 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
     accepted_values: ClassVar[str] = "whole numbers from 0 to the declared number of trials"
     is_discrete: ClassVar[bool] = True
     parameter_name: ClassVar[str] = "probability"
+
+    def describe_counting(self) -> dict[str, int]:
+        return {"trials": self.trials}
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -153,4 +155,4 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
 
 def _log_choose(n: ArrayLike, k: ArrayLike) -> Array:
     n, k = np.asarray(n), np.asarray(k)
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+    return np.asarray(log_factorial(n) - log_factorial(k) - log_factorial(n - k))

@@ -20,6 +20,7 @@ from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero, register_family
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
 from priory.families.open_columns import OpenColumns, OpenLabels
+from priory.families.open_guards import ColumnGuard, LabelGuard
 from priory.families.value_counts import CategoricalCells, ValueCounts, take_shown_values
 
 
@@ -243,24 +244,11 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
             lambda part: self._encode_cells(statistics, coded[part]), len(coded), self._tables(statistics, estimate)
         )
 
-    def averaged_score(
-        self,
-        statistics: tuple[ValueCounts, ...],
-        pooled: tuple[ValueCounts, ...],
-        x: CategoricalCells | ArrayLike,
-        estimate: str,
-        inclusion: Array,
-    ) -> Array:
-        coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
-        pairs = zip(self._tables(statistics, estimate), self._tables(pooled, estimate), inclusion, strict=True)
-        # mixed in the tables (classes, values + 1), so that rows cost one lookup
-        tables = [np.logaddexp(log(r) + apart, log(1 - r) + shared) for apart, shared, r in pairs]
-        return column_kernels.score_by_lookup(
-            lambda part: self._encode_cells(statistics, coded[part]), len(coded), tables
-        )
-
     def evidence(self, statistics: tuple[ValueCounts, ...]) -> Array:
         return np.array([self.take_column(j).log_evidence(tally).sum() for j, tally in enumerate(statistics)])
+
+    def guard(self, statistics: tuple[ValueCounts, ...], group: int) -> ColumnGuard:
+        return LabelGuard(statistics, group)
 
     def open(self, statistics: tuple[ValueCounts, ...]) -> OpenColumns:
         is_plain = self.values is None and self.m is None and np.all(np.asarray(self.alpha) > 0)

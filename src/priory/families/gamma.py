@@ -9,15 +9,16 @@ from typing import ClassVar, NamedTuple, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
-from priory.core.logspace import gammainc, gammaincinv, gammaln, log_sum_exp, ndtri, psi, psi_prime
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
+from priory.core.logspace import gammainc, gammaincinv, gammaln, log_by_table, log_sum_exp, ndtri, psi, psi_prime
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps
 from priory.families.open_columns import OpenColumns, OpenGammas
+from priory.families.open_guards import ColumnGuard
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # beyond these, sums would overflow
 MIN_EXCESS = MIN_VARIATION**2  # of log(mean x) over mean(log x)
@@ -160,7 +161,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         rows = GroupedRows(x, group, groups)
         # The kernels skip NaN, so values that are not positive are treated as missing here, and counted by ``outside``.
         counted = sum_exactly(rows.x, rows.group, weight, rows.groups, _keep_positive)
-        logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: np.log(_keep_positive(v)))
+        logged = sum_exactly(rows.x, rows.group, weight, rows.groups, lambda v: log_by_table(_keep_positive(v)))
         outside = sum_by_class(rows.x, rows.group, weight, rows.groups, lambda v: ~_is_positive(v) & (v == v))
         shape = rows.reshape_sums
         return GammaStatistics(shape(counted.n), shape(counted.first), shape(logged.first), shape(outside))
@@ -261,7 +262,7 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
     def mode(self) -> GammaParameters:
         """The most probable node of the shape, and the mode of the rate given that shape."""
         k, mass, a, b = self._shape_posterior
-        best = np.argmax(mass, axis=-1, keepdims=True)
+        best = np.argmax(mass, axis=-1, keepdims=True)  # mass is (…, nodes)
 
         def pick(v: Array) -> Array:
             wide = np.broadcast_to(v, np.broadcast_shapes(v.shape, mass.shape))
@@ -333,6 +334,9 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
 
     def evidence(self, statistics: GammaStatistics) -> Array:
         return np.where(statistics.find_varying(), super().evidence(statistics), -np.inf)
+
+    def guard(self, statistics: GammaStatistics, group: int) -> ColumnGuard:
+        return SupportGuard(MIN_GAMMA_VALUE, MAX_GAMMA_VALUE, False, statistics.n[group], statistics.outside[group])
 
     def open(self, statistics: GammaStatistics) -> OpenColumns:
         return OpenGammas(self, statistics)

@@ -14,6 +14,7 @@ from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
 from priory.families.open_columns import OpenColumns, OpenGaussians
+from priory.families.open_guards import ColumnGuard, guard_moments
 
 MAX_STEP_IN_UNITS = 1e100
 MAX_ABS_Z = 1e140  # clipped here: the square of a larger value would overflow, and the result is the same
@@ -159,6 +160,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
 
         The log predictive is ``constant - power * log(1 + precision * (z - location)²)``.
         """
+        # a Student-t with 2 shape degrees of freedom, whose squared scale is spread / (2 shape): (classes, columns)
         shape, strength = np.asarray(self.shape, dtype=float), np.asarray(self.strength)
         spread = np.asarray(2 * np.asarray(self.scale) * (strength + 1) / strength, dtype=float)
         some = spread > 0
@@ -247,19 +249,8 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
             x, statistics.units(), *tables
         )
 
-    def averaged_score(
-        self, statistics: Moments, pooled: Moments, x: NumberBlock, estimate: str, inclusion: Array
-    ) -> Array:
-        if estimate != "predictive":
-            return super().averaged_score(statistics, pooled, x, estimate, inclusion)
-        shared = self._tables(pooled, estimate)
-        pairs = zip(self._tables(statistics, estimate), shared, strict=True)
-        # (classes + 1, columns) each: the last row is for all classes pooled
-        centre, precision, power, constant = (np.concatenate(pair) for pair in pairs)
-        relative = column_kernels.score_student_mixture(
-            x, statistics.units(), centre, precision, power, constant, inclusion
-        )
-        return relative + column_kernels.score_student_t(x, statistics.units(), *shared)
+    def guard(self, statistics: Moments, group: int) -> ColumnGuard:
+        return guard_moments(statistics, group)
 
     def open(self, statistics: Moments) -> OpenColumns:
         return OpenGaussians(self, statistics)

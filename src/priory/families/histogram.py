@@ -22,6 +22,7 @@ from priory.families import dirichlet
 from priory.families.base import Family, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.leave_one_out import Atom, LeaveOneOutResult, RowRemovals, leave_out_bins, outer_edge
 from priory.families.open_columns import OpenBins, OpenColumns
+from priory.families.open_guards import ColumnGuard, guard_rounded_numbers
 from priory.families.value_counts import ValueCounts
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
@@ -80,6 +81,9 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     @classmethod
     def with_alpha(cls, alpha: float) -> Self:
         return cls(alpha=alpha)
+
+    def describe_counting(self) -> dict[str, int]:
+        return {"bits": self.bits}
 
     def observe(
         self, x: ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
@@ -188,25 +192,6 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     def score(self, statistics: tuple[ValueCounts, ...], x: NumberBlock, estimate: str) -> Array:
         return _score_bins(x, self._tables(statistics, estimate))
 
-    def averaged_score(
-        self,
-        statistics: tuple[ValueCounts, ...],
-        pooled: tuple[ValueCounts, ...],
-        x: NumberBlock,
-        estimate: str,
-        inclusion: Array,
-    ) -> Array:
-        """Classes and pooled rows may have different bins: both densities are evaluated on the union of their edges."""
-        tables = []
-        for (edges, apart), (others, shared), r in zip(
-            self._tables(statistics, estimate), self._tables(pooled, estimate), inclusion, strict=True
-        ):
-            # the density on each refined bin is the one at its lower edge
-            cuts = np.union1d(edges, others)
-            a, s = apart[:, _find_bin(cuts[:-1], edges)], shared[:, _find_bin(cuts[:-1], others)]
-            tables.append((cuts, np.logaddexp(log(r) + a, log(1 - r) + s)))
-        return _score_bins(x, tables)
-
     def evidence(self, statistics: tuple[ValueCounts, ...]) -> Array:
         return np.array([self.log_evidence(tally).sum() + self._measure_atom(tally) for tally in statistics])
 
@@ -217,6 +202,9 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         edges, counts, _ = self.choose_bins(statistics)
         atom = Atom.find(statistics.values, np.atleast_2d(statistics.counts).sum(axis=0))
         return float(atom.measure_gain(np.atleast_2d(counts).sum(axis=0), _log_widths(edges), self.bits).sum())
+
+    def guard(self, statistics: tuple[ValueCounts, ...], group: int) -> ColumnGuard:
+        return guard_rounded_numbers(statistics, group, self.bits)
 
     def open(self, statistics: tuple[ValueCounts, ...]) -> OpenColumns:
         is_proper = self.alpha is None or np.all(np.asarray(self.alpha) > 0)

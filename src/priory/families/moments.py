@@ -9,18 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.exact_products import (
-    choose_units,
-    count_pairs,
-    divide_integers,
-    index_pairs,
-    join_sums,
-    list_pairs,
-    move_columns,
-)
+from priory.core import exact_products
 from priory.core.exact_sums import ExactSums, compute_means, compute_variances, find_misshapen_sums
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.statistics import Statistics, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
@@ -79,8 +70,9 @@ class Moments(Statistics):
         squares = np.maximum(total.second.to_floats(2 * exponent), 0.0)
         # No rows have a negative sum of squares about their mean: then these rows were not learned.
         lost = left.n * left.variances(exponent) < -SPREAD_ROUNDING_TOLERANCE * squares
-        if (lost | (left.second.signs() < 0)).any():
-            cell = tuple(int(i) for i in np.argwhere(lost | (left.second.signs() < 0))[0])
+        refused = (lost | (left.second.signs() < 0)) & (part.n > 0)
+        if refused.any():
+            cell = tuple(int(i) for i in np.argwhere(refused)[0])
             raise NotLearnedError("cannot forget these values: they have more spread than was learned.", cell)
         return left
 
@@ -162,8 +154,18 @@ class Scatter(Statistics):
     second: ExactSums  # (classes, pairs), in the order of `list_pairs`
 
     @classmethod
-    def from_products(cls, products: ExactSums, columns: int) -> Scatter:
-        """Build from the sums of products (…, pairs) of rows with a leading column of ones."""
+    def of(cls, rows: Array, group: Array, groups: int, weight: Array | None = None) -> Scatter:
+        """Sum rows (rows, columns) without missing cells; ``group`` (rows,) is the class number of each row."""
+        columns = rows.shape[1]
+
+        def take_rows(part: slice | Array) -> Array:
+            # A column of ones first: its products with the others are the weights and the sums of the columns.
+            taken = rows[part]
+            z = np.ones((len(taken), 1 + columns))
+            z[:, 1:] = taken
+            return z
+
+        products = exact_products.sum_products_by_class(take_rows, group, groups, 1 + columns, weight)
         shape, limbs, base = products.shape[:-1], products.limbs, products.base
         # pairs (0, 0), then (0, j): products with the column of ones, then pairs of columns; limbs are the last axis
         parts = (limbs[..., 0, :], limbs[..., 1 : 1 + columns, :], limbs[..., 1 + columns :, :])
@@ -172,7 +174,7 @@ class Scatter(Statistics):
 
     def find_fault(self) -> str | None:
         columns = self.first.shape[-1]
-        if self.second.shape[-1] != count_pairs(columns):
+        if self.second.shape[-1] != exact_products.count_pairs(columns):
             return "there is not one sum for each pair of columns"
         if (self.total.signs() < 0).any() or (self.second.take_columns(_find_squares(columns)).signs() < 0).any():
             return "a count or a sum of squares is negative"
@@ -191,7 +193,7 @@ class Scatter(Statistics):
     def _choose_unit(self) -> Array:
         squares = self.second.take_columns(_find_squares(self.first.shape[-1]))
         pooled = squares.reshape((self.n.size, self.first.shape[-1])).sum(axis=0)
-        return choose_units(self.total.reshape((self.n.size,)).sum(axis=0), pooled)
+        return exact_products.choose_units(self.total.reshape((self.n.size,)).sum(axis=0), pooled)
 
     def check_subtraction(self, total: Scatter, part: Scatter) -> Scatter:
         """Return ``total - part``, or raise NotLearnedError if no rows have these sums.
@@ -224,7 +226,7 @@ class Scatter(Statistics):
         """Mean of ``x / unit``, correctly rounded; NaN for a class without rows."""
         size = np.frexp(self.unit if unit is None else unit)[1] - 1
         (rows, rows_exponent), (sums, exponent) = self.total.to_integers(), self.first.to_integers()
-        return divide_integers(sums, rows[..., None], exponent - rows_exponent - size)
+        return exact_products.divide_integers(sums, rows[..., None], exponent - rows_exponent - size)
 
     def _compute_spreads(self, unit: Array) -> Array:
         """Sums of squares about the mean (classes, columns), in units."""
@@ -241,14 +243,16 @@ class Scatter(Statistics):
         columns = self.first.shape[-1]
         units = np.broadcast_to(np.asarray(self.unit if unit is None else unit, dtype=float), (columns,))
         size = np.concatenate([[0], np.frexp(units)[1] - 1])
-        left, right = list_pairs(1 + columns)
-        sums = join_sums([self.total.reshape((*self.total.shape, 1)), self.first, self.second])
+        left, right = exact_products.list_pairs(1 + columns)
+        sums = exact_products.join_sums([self.total.reshape((*self.total.shape, 1)), self.first, self.second])
         # One class at a time: subtract the rounded mean from the columns of the exact sums, then round to floats.
         centre = np.nan_to_num(self.mean(1.0)).reshape(-1, columns)
         found = np.empty((len(centre), columns, columns))
         for c, products in enumerate(sums.reshape((len(centre), len(left))).limbs):
-            moved = move_columns(ExactSums.from_limbs(products, sums.base), np.concatenate([[0.0], -centre[c]]))
-            matrix = moved.to_floats(size[left] + size[right])[index_pairs(1 + columns)]
+            moved = exact_products.move_columns(
+                ExactSums.from_limbs(products, sums.base), np.concatenate([[0.0], -centre[c]])
+            )
+            matrix = moved.to_floats(size[left] + size[right])[exact_products.index_pairs(1 + columns)]
             found[c] = matrix[1:, 1:] - np.outer(matrix[0, 1:], matrix[0, 1:]) / (matrix[0, 0] or 1.0)
         return found.reshape((*self.total.shape, columns, columns))
 
@@ -261,4 +265,4 @@ def _is_small(sums: ExactSums, total: ExactSums) -> Array:
 
 def _find_squares(columns: int) -> Array:
     """Indices of the sums of squares among the pairs of columns, (columns,)."""
-    return np.diagonal(index_pairs(columns))
+    return np.diagonal(exact_products.index_pairs(columns))

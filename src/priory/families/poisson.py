@@ -8,15 +8,16 @@ from typing import ClassVar, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from priory.core._kernel.rows import SupportGuard
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import MAX_EXACT_COUNT, gammaincinv, gammaln, log, log_factorial, x_log_y
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, register_family
 from priory.families.open_columns import OpenColumns, OpenPoisson
+from priory.families.open_guards import ColumnGuard
 
 EXCESS_ROUNDING = 1e-12  # relative error of a sum of logarithms, each of them rounded
 
@@ -144,6 +145,10 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         excess = logs - log_factorial(np.floor(mean))  # zero only if all counts are equal, because log x! is convex
         varies = (mean != np.floor(mean)) | ~(excess <= EXCESS_ROUNDING * (1 + np.abs(logs)))
         return np.where(varies, super().evidence(statistics), -np.inf)
+
+    def guard(self, statistics: PoissonStatistics, group: int) -> ColumnGuard:
+        counts = statistics.n[group], statistics.outside[group], statistics.events.to_floats()[group]
+        return SupportGuard(0, MAX_EXACT_COUNT, True, *counts)
 
     def open(self, statistics: PoissonStatistics) -> OpenColumns:
         return OpenPoisson(self, statistics)

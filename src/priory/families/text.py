@@ -10,7 +10,6 @@ import numpy as np
 from priory.core.display_table import EstimateTable
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array, ColumnKind
-from priory.errors import DataError
 from priory.families.base import ColumnFamily, register_family
 from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts
@@ -38,9 +37,6 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     tokenizer : Tokenizer
         How texts are split into tokens. By default words as in ``CountVectorizer()``, and pairs of characters for
         scripts without spaces.
-    average : bool
-        Average over all sets of tokens, which weights each token by the probability that it depends on the class. Not
-        for "complement".
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out; they replace the tokenizer's.
     min_df, max_df : int or float
@@ -78,7 +74,6 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     model: str = "binary"
     alpha: float | Literal["evidence"] = 1.0
     tokenizer: Tokenizer = field(default_factory=Tokenizer)
-    average: bool = False
     stop_words: frozenset[str] | None = None
     min_df: float = 1
     max_df: float = 1.0
@@ -105,8 +100,6 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     def build_model(self, estimate: str = "predictive") -> TextModel:
         """Build the declared text model, without smoothing for maximum likelihood ("ml")."""
-        if self.average and estimate == "ml":
-            raise DataError("averaging over sets of tokens needs a prior: use another estimate than 'ml'.")
         tokenizer = self.tokenizer
         if self.stop_words is not None:
             tokenizer = replace(tokenizer, stop_words=self.stop_words)
@@ -121,7 +114,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
             buckets=self.buckets,
             salt=self.salt,
         )
-        return TextModel(self.model, 0.0 if estimate == "ml" else self.alpha, self.average, vocabulary)
+        return TextModel(self.model, 0.0 if estimate == "ml" else self.alpha, vocabulary)
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -141,14 +134,6 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     def empirical_prior(cls, statistics: TextStatistics) -> Self:
         """The default text model; its smoothing does not depend on the data."""
         return cls()
-
-    def with_token_averaging(self) -> Text:
-        """The same family with averaging over all sets of tokens."""
-        return replace(self, average=True)
-
-    def inclusion_probability(self, statistics: TextStatistics) -> dict[str, float]:
-        """Probability that each token (or bucket) depends on the class."""
-        return self.build_model().inclusion_probability(split_record(statistics))
 
     def find_record_fault(self, statistics: object) -> str | None:
         """Describe what is wrong with the statistics of this column; None if they are valid."""

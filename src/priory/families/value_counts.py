@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics, is_increasing, subtract_counts
+from priory.core.statistics import Statistics, is_increasing, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.errors import KindError, NotLearnedError
 

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from priory.core.input_guard import check_frame
-from priory.core.similar_names import suggest_name
 from priory.core.typing import Array
-from priory.errors import DataError, ModelTooLargeError
+from priory.errors import DataError, ModelTooLargeError, suggest_name
 from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.tables import table_reading as tables
 from priory.tables.table import Table

@@ -19,7 +19,7 @@ import numpy as np
 from priory.core.atomic_state import LockOwner
 from priory.core.logspace import normalise
 from priory.core.typing import Array, Label
-from priory.learning.learned import LabelEncoder, Learned, answer, check_rows, forget, learn_more
+from priory.learning.learned import LabelEncoder, Learned, answer, forget, learn_more
 from priory.learning.row_buffer import RowBuffer
 from priory.learning.row_kind import RowKind
 
@@ -70,6 +70,18 @@ class CountingClassifier(LockOwner):
             self._state = step(self.state)
             self.buffer = None
 
+    def prepare_standby(self) -> bool:
+        """Derive corrections and standby sets; return False if the state has changed meanwhile."""
+        state = self.state
+        if state is None:
+            return False
+        ready = state.prepare_standby()
+        with self.lock:
+            if self._state is not state or (self.buffer is not None and self.buffer.has_pending_rows):
+                return False
+            self._state, self.buffer = ready, None
+            return True
+
     def learn_batch(
         self,
         rows: RowKind[Any],
@@ -83,7 +95,7 @@ class CountingClassifier(LockOwner):
         with self.lock:
             # the buffer learns rows of weight one, of classes already known
             is_plain = sample_weight is None and classes is None and not strict
-            if is_plain and has_few_rows(X) and self._buffer_batch(X, encode):
+            if is_plain and self._buffer_batch(X, encode, learns=True):
                 return
             self.change(
                 lambda before: learn_more(
@@ -91,20 +103,34 @@ class CountingClassifier(LockOwner):
                 )
             )
 
-    def _buffer_batch(self, X: object, encode: LabelEncoder) -> bool:
-        """Learn a few rows in the buffer; return False, changing nothing, if the full statistics are needed."""
-        buffer, state = self._open_buffer(), self._state
-        if buffer is None or state is None or state.needs_declared_classes:
+    def forget_batch(
+        self, X: object, encode: LabelEncoder, sample_weight: object = None, learned_at: float | None = None
+    ) -> None:
+        """Forget a batch: by the buffer if it is small, and if its counts show that it was learned."""
+        with self.lock:
+            # opening a model for single rows costs its whole vocabulary, more than subtracting the batch
+            is_open = self.buffer is not None or (self._state is not None and not self._state.rows.tokenizers)
+            is_plain = sample_weight is None and learned_at is None
+            if is_open and is_plain and self._buffer_batch(X, encode, learns=False):
+                return
+            self.change(lambda before: before and forget(before, X, encode, sample_weight, learned_at))
+
+    def _buffer_batch(self, X: object, encode: LabelEncoder, learns: bool) -> bool:
+        """Learn or forget a few rows in the buffer; return False, changing nothing, if the statistics are needed."""
+        buffer, state = self._open_buffer() if has_few_rows(X) else None, self._state
+        if buffer is None or state is None or state.needs_declared_classes or not (learns or state.is_exact):
             return False
-        rows, batch = state.rows.read(X, "learn", state.statistics)
+        listed = state.rows.list_rows(X)
+        if listed is None:
+            return False
+        rows = [buffer.model.read_row(x, learns=True) for x in listed]
         labels, group = encode(state.classes, False)
-        check_rows(batch, group, None)
-        if rows is not state.rows or len(labels) > len(state.classes):
+        if any(row is None for row in rows) or len(labels) > len(state.classes) or len(group) != len(rows):
             return False
-        taken = [buffer.model.read_row(x, learns=True) for x in rows.list_rows(batch)]
-        if any(row is None for row in taken):
+        if learns:
+            buffer.learn_all(rows, group.tolist())
+        elif not buffer.forget_all(rows, group.tolist()):
             return False
-        buffer.learn_all(taken, group.tolist())
         if buffer.is_full:
             self._count_buffer(buffer)
         return True
@@ -131,7 +157,7 @@ class CountingClassifier(LockOwner):
             buffer = self._open_buffer()
             state = self._state
             assert state is not None
-            if buffer is not None and state.clock == 1.0:
+            if buffer is not None and state.is_exact:
                 group, row = buffer.find_group(y), buffer.model.read_row(x, learns=True)
                 if group is not None and row is not None and buffer.forget(row, group):
                     if buffer.is_full:

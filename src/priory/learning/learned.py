@@ -21,20 +21,20 @@ and ``+`` drop them, and ``stale`` names them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from priory.calibration.corrections import CalibratedModel, Corrections
-from priory.core.input_guard import check_sample_weight, round_weights
+from priory.core.input_guard import check_sample_weight, describe_similar_labels, round_weights
 from priory.core.logspace import log_normalise
 from priory.core.sharding import find_memory_limit, score_shards
-from priory.core.similar_names import describe_similar_labels, suggest_name
 from priory.core.statistics import find_members, find_unlearned_row
 from priory.core.typing import Array
-from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError
+from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError, suggest_name
 from priory.learning.row_kind import Batch, RowKind, warn_user
+from priory.learning.standby import Standby, derive_standby
 from priory.model.cells import take_rows
 from priory.model.model_statistics import ModelStatistics
 from priory.model.row_sample import RowSample, choose_memory
@@ -56,6 +56,9 @@ class Learned:
     changes: int = 0  # kept rows that came or went since the corrections were derived
     stale: tuple[str, ...] = ()  # corrections that were dropped because no rows are kept to derive them from
     clock: float = 1.0  # the product of all decays
+    released: tuple[float, ...] = ()  # epsilons, if noise was added to the counts (`priory.learning.release`)
+    standby: Standby = field(default_factory=Standby)  # answers while corrections are derived; not part of a file
+    unlabelled: ModelStatistics | None = None  # of texts without label, as one class
 
     @property
     def classes(self) -> Array:
@@ -65,15 +68,35 @@ class Learned:
     def with_parameters(self, declared: RowKind[Any]) -> Learned:
         """A copy with the parameters of ``declared``."""
         rows = self.rows.with_parameters(declared)
-        return self if rows is self.rows else replace(self, rows=rows)
+        if rows is self.rows:
+            return self
+        is_same = repr(rows.parameters) == repr(self.rows.parameters)
+        return replace(self, rows=rows, standby=self.standby if is_same else Standby())
 
     def model(self) -> Any:
         """The model of these statistics, uncorrected."""
         return self.rows.model(self.statistics)
 
     def find_corrections(self) -> Corrections | None:
-        """The corrections in use: kept ones, or else derived from the statistics."""
-        return self.derive_corrections() if self.corrections is None else self.corrections
+        """The corrections in use: kept ones, or else a standby set, or else derived from the statistics."""
+        if self.corrections is not None:
+            return self.corrections
+        return self.find_stand_in() or self.derive_corrections()
+
+    def find_stand_in(self) -> Corrections | None:
+        """The standby set in use: there is one after kept rows were forgotten, until corrections are derived."""
+        is_derived = self.statistics.find_derived("corrections") is not None
+        if self.corrections is not None or is_derived or len(self.standby.sets) != 1:
+            return None
+        [found] = self.standby.sets.values()
+        return self.statistics.derive("stand-in", lambda _: found.follow_counts(self.model()), id(found))
+
+    def prepare_standby(self) -> Learned:
+        """A copy with its corrections and a standby set for each block of the kept rows; unchanged if it has them."""
+        if self.corrections is not None and len(self.standby.sets) > 1:
+            return self
+        ready = self.use_corrections(self.derive_corrections()) if self.corrections is None else self
+        return replace(ready, standby=derive_standby(ready))
 
     def derive_corrections(self) -> Corrections | None:
         """Derive corrections from the kept rows; None if there are none, or too few."""
@@ -85,8 +108,21 @@ class Learned:
         return self.statistics.derive("corrections", lambda _: self.fit_corrections(sample), key)
 
     def fit_corrections(self, sample: RowSample) -> Corrections | None:
-        """Corrections fitted to a sample of the rows that were learned."""
-        return self.rows.calibrator().fit(self.model(), sample.blocks, sample.group, sample.weight)
+        """Corrections fitted to a sample of the rows that were learned, with the evidence of all rows.
+
+        What is fitted to the sample is kept with it: a row outside of the sample changes the evidence alone.
+        """
+        model, calibrator, used = self.model(), self.rows.calibrator(), sample.take_used()
+
+        def fit(_: RowSample) -> Corrections | None:
+            return calibrator.fit(model, used.blocks, used.group, used.weight, used.estimate_rows())
+
+        if calibrator.reads_sample_alone(model, used.weight):
+            depends_on = repr(self.rows.parameters), self.classes.tolist(), self.rows.column_names
+            fitted = sample.derive("corrections", fit, *depends_on)
+        else:
+            fitted = fit(sample)
+        return None if fitted is None else fitted.follow_counts(model)
 
     def calibrated(self) -> CalibratedModel:
         """The model with its corrections."""
@@ -112,7 +148,7 @@ class Learned:
 
     def use_corrections(self, corrections: Corrections | None) -> Learned:
         """A copy with corrections that were just derived."""
-        return replace(self, corrections=corrections, changes=0)
+        return replace(self, corrections=corrections, changes=0, standby=Standby())
 
     def drop_corrections(self) -> Learned:
         """Drop the corrections: they are derived again on demand, or listed as ``stale`` without kept rows."""
@@ -131,18 +167,34 @@ class Learned:
 
     def __add__(self, other: Learned) -> Learned:
         rows, own, more = self.join(other)
-        total = settle(replace(self, rows=rows), own + more)
+        total = settle(replace(self, rows=rows, released=self.released + other.released), own + more)
         assert total is not None
-        return total.drop_corrections()
+        both = [part for part in (self.unlabelled, other.unlabelled) if part is not None]
+        others = sum(both[1:], both[0]) if both else None
+        return replace(total.drop_corrections(), standby=Standby(), unlabelled=others)
 
     def prune(self) -> Learned:
         """A copy pruned to the declared limits, such as ``max_tokens``."""
         return replace(self, statistics=self.rows.prune(self.statistics))
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether every learned row counts in full, without decay and without noise."""
+        return self.clock == 1.0 and not self.released
+
+    def check_exact(self) -> None:
+        """Raise an error if noise was added to the counts, so that nothing can be subtracted."""
+        if self.released:
+            raise NotLearnedError(
+                "the counts of this release have noise, so that no row can be forgotten; forget the row in the model "
+                "that was released, and release that again."
+            )
+
     def __sub__(self, part: Learned) -> Learned | None:
+        self.check_exact()
         rows, own, less = self.join(part)
         left = settle(replace(self, rows=rows), own - less)
-        return None if left is None else left.drop_corrections()
+        return None if left is None else replace(left.drop_corrections(), standby=Standby())
 
 
 def settle(learned: Learned, statistics: ModelStatistics) -> Learned | None:
@@ -279,7 +331,7 @@ def learn_more(
 
 def _step_tempering(before: Learned, batch: Any, labels: Array, group: Array, weight: Array | None) -> Learned:
     """Predict, then learn: the tempering of the corrections learns from the answers to a new batch."""
-    corrections = before.find_corrections()
+    corrections = before.derive_corrections() if before.corrections is None else before.corrections
     # positions of rows with a known class and a weight; others cannot be scored
     used = np.flatnonzero(find_members(labels, before.classes)[group] & (weight is None or weight > 0))
     if corrections is None or not len(used):
@@ -329,6 +381,7 @@ def forget(
     before: Learned, X: object, encode: LabelEncoder, sample_weight: object = None, learned_at: float | None = None
 ) -> Learned | None:
     """Unlearn rows; None if nothing is left."""
+    before.check_exact()
     rows, batch = before.rows.read(X, "forget", before.statistics)
     labels, group = encode(before.classes, False)
     weight = check_rows(batch, group, sample_weight)
@@ -360,7 +413,10 @@ def forget(
         located.column = error.column
         raise located from None
     after = settle(replace(before, rows=rows), left)
-    return None if after is None else after.drop_corrections()
+    if after is None:
+        return None
+    forgotten = rows.hash_rows(rows.read_cells(batch), labels, group).tolist() if before.standby.sets else ()
+    return replace(after.drop_corrections(), standby=before.standby.keep_unseen(forgotten))
 
 
 def _check_known_classes(classes: Array, labels: Array, group: Array, weight: Array | None) -> None:
@@ -381,7 +437,8 @@ def decay(before: Learned, factor: float) -> Learned:
         raise DataError(f"factor is {factor!r}; it must be greater than 0 and at most 1.")
     if factor == 1:
         return before
-    return replace(before, statistics=factor * before.statistics, clock=before.clock * factor)
+    others = None if before.unlabelled is None else factor * before.unlabelled
+    return replace(before, statistics=factor * before.statistics, clock=before.clock * factor, unlabelled=others)
 
 
 def derive_anew(
@@ -455,7 +512,7 @@ def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) 
         return np.asarray(model.log_joint(cells))
     prior = model.log_prior()
     if learned.rows.is_calibrated:
-        return normaliser(learned.calibrated().log_probabilities(cells), prior)
+        return normaliser(learned.rows.answer(learned, cells), prior)
     # (rows, classes), normalised by row shards on all cores
     joint = model.log_joint(cells)
     return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)

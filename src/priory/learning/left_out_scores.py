@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from priory.calibration.corrections import CalibratedModel
 from priory.core.logspace import log_normalise
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, StaleModelError
 from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
 from priory.learning.row_kind import Batch
 from priory.model.cells import Cells, take_rows
@@ -19,6 +18,7 @@ from priory.model.model_statistics import ModelStatistics
 from priory.model.row_sample import RowSample, split_weights
 
 if TYPE_CHECKING:
+    from priory.evaluation.membership import MembershipAudit
     from priory.evaluation.scores import Scores
 
 MAX_JUDGED_ANSWERS = 1 << 25  # rows x classes: fewer rows of more classes are judged
@@ -49,6 +49,20 @@ def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: 
     judged, weight = np.concatenate(rows), np.concatenate(weights)
     scores = make_scores(learned, sample.group[judged], np.concatenate(answers), weight)
     return replace(scores, folds=folds, positions=None if positions is None else positions[judged])
+
+
+def check_kept_rows(learned: Learned) -> RowSample:
+    """The rows that the model keeps; raises if it keeps none."""
+    if learned.statistics.sample is None:
+        raise StaleModelError("the model keeps no rows to leave out; declare memory above 0, and calibrate='loo'.")
+    return learned.statistics.sample
+
+
+def judge_kept_rows(learned: Learned) -> Scores:
+    """Score the rows that the model keeps, each by a model without its fold; computed once for each record."""
+    sample = check_kept_rows(learned)
+    key, rows = repr(learned.rows.parameters), np.arange(len(sample))
+    return learned.statistics.derive("left-out scores", lambda _: judge_sample(learned, sample, "auto", rows), key)
 
 
 def judge_splits(learned: Learned, batch: Batch, group: Array, splits: Iterable[tuple[Array, Array]]) -> Scores:
@@ -89,15 +103,38 @@ def judge_parts(learned: Learned, sample: RowSample) -> Scores:
 
 def answer_without(learned: Learned, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
     """(rows, classes): log p(c | x) by the model without ``part``, its corrections derived from the rest."""
-    rest = replace(learned, statistics=learned.statistics - part)
-    answering = CalibratedModel(rest.model(), rest.derive_corrections(), rest.rows.is_calibrated)
-    return answering.log_probabilities(cells)
+    rest = Learned(learned.rows, learned.statistics - part, unlabelled=learned.unlabelled)
+    return rest.rows.answer(rest, cells)
 
 
 def answer_left_out(learned: Learned, cells: Sequence[Cells], group: Array) -> Array:
     """(rows, classes): leave-one-out log p(c | x) of learned rows, uncorrected."""
     model = learned.model()
     return log_normalise(model.leave_one_out(cells, group), model.leave_one_out_prior(group))
+
+
+def audit_membership(learned: Learned, sample: RowSample) -> MembershipAudit:
+    """Audit whether answers give away which rows of a sample were learned; subtraction makes the other models.
+
+    Without corrections every row is left out exactly, by itself. Corrections are derived again for each of a few folds:
+    each model has learned the rows of the other folds, and not its own.
+    """
+    from priory.evaluation.membership import MembershipAudit  # answers do without it
+
+    model, rows = learned.model(), np.arange(len(sample))
+    if not learned.rows.is_calibrated:
+        answers = log_normalise(model.log_joint(sample.blocks), model.log_prior())
+        left_out = answer_left_out(learned, sample.blocks, sample.group)
+        return MembershipAudit.of(answers[None, rows, sample.group], left_out[rows, sample.group])
+    folds = 10 if len(sample) <= MAX_ROWS_FOR_TEN_FOLDS else 5
+    fold = rows % folds  # in the order of the hashes, which is random
+    scores = np.empty((folds, len(sample)))
+    for f in range(folds):
+        out = sample.take(np.flatnonzero(fold == f))
+        part = replace(model.observe(out.blocks, out.group, out.weight), sample=out)
+        scores[f] = answer_without(learned, part, sample.blocks)[rows, sample.group]
+    is_out = fold == np.arange(folds)[:, None]  # (folds, rows)
+    return MembershipAudit.of(np.where(is_out, np.nan, scores), scores[fold, rows])
 
 
 def make_scores(learned: Learned, group: Array, log_p: Array, weight: Array | None = None) -> Scores:

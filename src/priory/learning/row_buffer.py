@@ -9,8 +9,8 @@ is. The rows are counted in one batch when the statistics are read, or when they
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Generic
 
@@ -21,16 +21,20 @@ from priory.calibration.row_corrections import RowCorrections, step_tempering
 from priory.core.logspace import log_normalise_row
 from priory.core.typing import Array
 from priory.learning.learned import Learned, settle
+from priory.learning.live_evidence import LiveCounts, can_follow_counts
+from priory.learning.row_kind import RowKind
+from priory.learning.standby import Standby, find_block
 from priory.model.cells import hash_value
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel, OpenSample, RowT
-from priory.model.row_sample import RowSample, finish_row_hash
+from priory.model.row_sample import NO_LIMIT, RowSample, finish_row_hash
 from priory.text.text_model import open_kernel
 from priory.text.token_features import SingleTextReader, TokenFeatures, make_pair_hasher
 from priory.text.tokenizer import Tokenizer
 
 MAX_PENDING_BYTES = 1 << 26  # of rows that the record lacks
-MAX_REMEMBERED_ROWS = 100_000  # rows learned one at a time whose hashes are remembered
+MAX_ROWS_TO_FOLLOW = 100  # pending rows: more are counted into the statistics before an answer
+MAX_REMEMBERED_ROWS = 100_000  # rows learned since the corrections were derived whose hashes are remembered
 
 
 class RowBuffer(Generic[RowT]):
@@ -41,12 +45,13 @@ class RowBuffer(Generic[RowT]):
         self.model, self.labels = model, statistics.classes.tolist()
         self.is_limited = learned.rows.is_calibrated  # whether answers are limited by the number of rows
         self._succession: Succession | None = None  # until the next row
+        self.standby = learned.standby
+        self._rows = learned.rows
         self.sample: OpenSample[RowT] | None = None
         self.corrections: BufferCorrections | None = None  # None: not derived yet, or not valid any more
         self._group = {label: group for group, label in enumerate(self.labels)}
         self._label_type = type(self.labels[0])
         self._label_hashes = [hash_value(label) for label in self.labels]
-        self._remembered: OrderedDict[int, int] = OrderedDict()  # how often each of the last rows was learned
         self.restart(statistics)
         if learned.corrections is not None or not learned.rows.is_calibrated:
             is_derived = statistics.sample is not None and (
@@ -62,10 +67,13 @@ class RowBuffer(Generic[RowT]):
 
     def restart(self, statistics: ModelStatistics) -> None:
         """Empty the buffer, after its rows were counted into ``statistics``."""
+        self.model.restart(statistics)
         self.learned: list[tuple[RowT, int]] = []
         self.forgotten: list[tuple[RowT, int]] = []
         self.pending_bytes = 0
         self._new: dict[int, int] = {}  # how often each row was learned since
+        if self.corrections is not None:
+            self.corrections.counts = None
         self.sample = None if statistics.sample is None else OpenSample(statistics.sample)
 
     @property
@@ -111,38 +119,43 @@ class RowBuffer(Generic[RowT]):
         self.learned.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         self._new[row_hash] = self._new.get(row_hash, 0) + 1
-        self._remembered[row_hash] = self._remembered.get(row_hash, 0) + 1
-        if len(self._remembered) > MAX_REMEMBERED_ROWS:
-            self._remembered.popitem(last=False)
         if self.sample is not None and (changes := self.sample.add(row_hash, row, group)):
             self._count_changes(changes)
 
     def forget(self, row: RowT, group: int) -> bool:
         """Forget a row; return False, changing nothing, if only the full statistics can tell.
 
-        They are needed where the row may not have been learned, and where it is the last of its class.
+        They are needed where the row cannot have been learned, and where it is the last of its class.
         """
         row_hash = self.hash_row(row, group)
-        is_known = row_hash in self._remembered or (self.sample is not None and row_hash in self.sample)
         # the last row of a class removes the class, which changes every shape
         if self.model.n[group] <= 1 or (self.sample is not None and not self.sample.can_remove(row_hash)):
             return False
-        if not self.model.forget(row, group, is_known, is_new=row_hash in self._new):
+        if not self.model.forget(row, group, is_new=row_hash in self._new):
             return False
         self._succession = None
-        # decrement both multisets of hashes
-        for counts in (self._remembered, self._new):
-            if counts.get(row_hash, 0) > 1:
-                counts[row_hash] -= 1
-            else:
-                counts.pop(row_hash, None)
+        copies = self._new.pop(row_hash, 0)
+        if copies > 1:
+            self._new[row_hash] = copies - 1
         self.forgotten.append((row, group))
         self.pending_bytes += self.model.measure_row(row)
         # a forgotten row must not influence answers through corrections
+        self.standby = self.standby.keep_unseen([row_hash])
         if self.corrections is not None and not self.corrections.forget(row_hash):
-            self.corrections = None
+            self.corrections = follow_standby(self._rows, self.standby)
         if self.sample is not None and (changes := self.sample.remove(row_hash)):
             self._count_changes(changes)
+        return True
+
+    def forget_all(self, rows: Sequence[RowT], groups: Sequence[int]) -> bool:
+        """Forget rows; return False, changing nothing, if only the full statistics can tell of one of them."""
+        corrections, pairs = copy(self.corrections), list(zip(rows, groups, strict=True))
+        for place, pair in enumerate(pairs):
+            if not self.forget(*pair):
+                for row, group in pairs[:place]:
+                    self._learn_row(row, group, self.hash_row(row, group))
+                self.corrections = corrections
+                return False
         return True
 
     def _count_changes(self, changes: int) -> None:
@@ -174,16 +187,31 @@ class RowBuffer(Generic[RowT]):
     @property
     def needs_statistics(self) -> bool:
         """Whether pending rows have to be counted before the buffer can answer."""
-        return self.corrections is None or (self.corrections.needs_families and self.model.needs_record)
+        if self.corrections is None or (self.corrections.needs_families and self.model.needs_record):
+            return True
+        return self.corrections.is_behind and len(self.learned) + len(self.forgotten) > MAX_ROWS_TO_FOLLOW
 
     def prepare_answer(self, learned: Learned) -> Learned:
         """Derive invalid corrections and, if needed, families, from statistics with all rows."""
+        if self.corrections is None:
+            self.corrections = follow_standby(learned.rows, learned.standby if learned.find_stand_in() else Standby())
         if self.corrections is None:
             learned = learned.use_corrections(learned.derive_corrections())
             self.corrections = follow_corrections(learned, is_fresh=True)
         if self.corrections.needs_families and self.model.needs_record:
             self.model.follow_record(learned.model(), learned.rows.parameters.refresh_after)
+        if self.corrections.is_live:
+            self._follow_counts(self.corrections, learned)
         return learned
+
+    def _follow_counts(self, corrections: BufferCorrections, learned: Learned) -> None:
+        """Bring the evidence of all rows up to date, if rows were forgotten."""
+        assert corrections.corrections is not None
+        if corrections.counts is None:
+            corrections.counts = LiveCounts(corrections.corrections, learned.model())
+        if corrections.is_behind:
+            corrections.counts.count_pending(self.learned, self.forgotten, self.model.list_coded_cells)
+            corrections.use_evidence(corrections.counts.update(corrections.corrections, self.model.n))
 
     def count_into(self, before: Learned) -> Learned | None:
         """Add the buffer's rows, sample and corrections to ``before``; None if nothing is left."""
@@ -199,11 +227,11 @@ class RowBuffer(Generic[RowT]):
                 return before.rows.sample(self.model.make_cells(rows), before.classes, group, None, memory)[0]
 
             total = replace(total, sample=self.sample.close(sample))
-        if self.corrections is None:
+        if self.corrections is None or self.corrections.has_forgotten:
             after = before.drop_corrections()
         else:
             after = replace(before, corrections=self.corrections.corrections, changes=self.corrections.changes)
-        return settle(after, total)
+        return settle(replace(after, standby=self.standby), total)
 
     def _observe(self, before: Learned, pending: Sequence[tuple[RowT, int]]) -> ModelStatistics:
         rows, group = zip(*pending, strict=True)
@@ -215,25 +243,40 @@ class RowBuffer(Generic[RowT]):
 
 def follow_corrections(learned: Learned, is_fresh: bool) -> BufferCorrections:
     """Corrections for single rows; ``is_fresh`` if they were derived from the statistics as they are."""
-    rows, changes = learned.rows, 0 if is_fresh else learned.changes
-    return BufferCorrections(learned.corrections, rows.tokenizers, rows.parameters.refresh_after, changes)
+    changes, sample = 0 if is_fresh else learned.changes, learned.statistics.sample
+    limit = NO_LIMIT if changes or sample is None else sample.limit
+    return BufferCorrections(learned.corrections, learned.rows, changes, limit)
+
+
+def follow_standby(rows: RowKind[Any], standby: Standby) -> BufferCorrections | None:
+    """The only standby set for single rows; None if there is not exactly one."""
+    if len(standby.sets) != 1:
+        return None
+    [(block, corrections)] = standby.sets.items()
+    return BufferCorrections(corrections, rows, 0, standby.limit, block)
 
 
 class BufferCorrections:
-    """The corrections in use, and the rows learned since that they do not depend on.
+    """The corrections in use, and the rows that they do not depend on, or by counts alone.
 
-    Corrections are fitted to the kept rows, but with the counts of all rows: they depend on every row that was learned
-    before them.
+    Corrections of tables are fitted to the kept rows, with the evidence of all rows, which follows counts. Those of
+    texts depend on every row that was learned before them.
     """
 
     def __init__(
         self,
         corrections: Corrections | None,  # None if there are too few rows for any
-        tokenizers: Sequence[Tokenizer],  # of each text
-        refresh_after: float,
+        rows: RowKind[Any],
         changes: int,  # kept rows that came or went since the corrections were derived
+        limit: int,  # rows with such a hash, or a larger one, were not kept when they were derived
+        block: int | None = None,  # of kept rows that a standby set has never seen
     ) -> None:
-        self.refresh_after, self.changes = refresh_after, changes
+        tokenizers = rows.tokenizers
+        self.refresh_after, self.changes, self.limit, self.block = rows.parameters.refresh_after, changes, limit, block
+        self.is_live = can_follow_counts(corrections, rows)
+        self.has_forgotten = block is not None  # whether they are not those that are derived from all rows
+        self.is_behind = self.has_forgotten and self.is_live  # whether the evidence of all rows is to be updated
+        self.counts: LiveCounts | None = None  # of all rows, if the evidence follows them
         self._unseen: dict[int, int] = {}  # how often each row was learned since, by its hash
         self.rows = None if corrections is None else RowCorrections(corrections)
         self.tempers_columns = _tempers_columns(corrections, len(tokenizers))
@@ -265,13 +308,20 @@ class BufferCorrections:
             self._unseen[row_hash] = self._unseen.get(row_hash, 0) + 1
 
     def forget(self, row_hash: int) -> bool:
-        """Forget a row; return False if the corrections may depend on it."""
+        """Forget a row; return False if the corrections may depend on it, otherwise than by counts."""
         if self.rows is None:
             return True
         copies = self._unseen.pop(row_hash, 0)
         if copies > 1:
             self._unseen[row_hash] = copies - 1
-        return copies > 0
+        is_other = self.block == find_block(row_hash) if row_hash < self.limit else self.is_live
+        self.has_forgotten = self.has_forgotten or is_other
+        self.is_behind = self.is_live and self.has_forgotten
+        return copies > 0 or is_other
+
+    def use_evidence(self, corrections: Corrections) -> None:
+        """Replace the evidence of all rows."""
+        self.rows, self.is_behind = RowCorrections(corrections), False
 
     def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
         """(classes,): log p(c | x) with the estimated class prior; None if the full statistics are needed."""
@@ -285,7 +335,10 @@ class BufferCorrections:
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
         evidence = model.evidence(row) if self.tempers else None
-        return self.rows.log_probabilities(model.list_coded_cells(row), evidence, tokens)
+        cells = model.list_coded_cells(row)
+        if self.rows.has_gap(cells):
+            return self.rows.complete_row(model.make_cells([row]), evidence, tokens, model.estimated_log_prior())
+        return self.rows.log_probabilities(cells, evidence, tokens)
 
 
 def _tempers_columns(corrections: Corrections | None, n_texts: int) -> bool:

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
+import numpy as np
+
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError, PrioryWarning
 from priory.model.cells import Cells
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel
-from priory.model.row_sample import RowSample, choose_memory
+from priory.model.row_sample import RowSample, choose_memory, hash_labelled_rows
 
 if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator
@@ -107,9 +109,9 @@ class RowKind(ABC, Generic[BatchT]):
     def wrap_row(self, x: Any, learns: bool) -> object:
         """Wrap one row for ``read``; ``learns`` if it is learned or forgotten, not answered."""
 
-    def list_rows(self, batch: BatchT) -> list[Any]:
-        """List single rows as an `OpenModel` takes them."""
-        raise NotImplementedError
+    def list_rows(self, X: object) -> list[Any] | None:
+        """List the rows of a small batch as `learn_one` takes them; None if they have to be read together."""
+        return None
 
     @abstractmethod
     def read_cells(self, batch: BatchT) -> Any:
@@ -154,6 +156,10 @@ class RowKind(ABC, Generic[BatchT]):
     def model(self, statistics: ModelStatistics) -> Any:
         """The model: log_prior() and log_joint(cells), and what calibration needs, if it is calibrated."""
 
+    def answer(self, learned: Any, cells: Sequence[Cells]) -> Array:
+        """(rows, classes): log p(c | x) after all corrections, of a `Learned` with these rows."""
+        return np.asarray(learned.calibrated().log_probabilities(cells))
+
     def open(self, statistics: ModelStatistics) -> OpenModel[Any] | None:
         """A mutable model for single rows; None if one row would cost as much as counting all rows."""
         return None
@@ -191,6 +197,10 @@ class RowKind(ABC, Generic[BatchT]):
     def is_calibrated(self) -> bool:
         """Whether answers are corrected, if there are rows to derive corrections from."""
         return self.calibrates and bool(self.parameters.calibrate)
+
+    def hash_rows(self, cells: Sequence[Cells], classes: Array, group: Array) -> Array:
+        """(rows,): the hash of each row and its class, as in a sample."""
+        return hash_labelled_rows(self.column_names, cells, classes, group)
 
     def sample(
         self, cells: Sequence[Cells], classes: Array, group: Array, weight: Array | None, memory: int

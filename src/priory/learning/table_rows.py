@@ -12,15 +12,14 @@ import numpy as np
 from priory.calibration.calibrator import choose_smoothing
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, name_cells
 from priory.core.logspace import log_normalise
-from priory.core.registration import count_columns, list_record_types
 from priory.core.sharding import space_evenly
+from priory.core.statistics import count_columns, list_record_types
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families.base import ESTIMATES
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import Cells
 from priory.model.column_profile import Profiles, make_example_table
-from priory.model.date_matching import drop_open_parts, read_known_table, split_row
 from priory.model.model_statistics import (
     ModelStatistics,
     check_class_weight,
@@ -31,10 +30,11 @@ from priory.model.model_statistics import (
 )
 from priory.model.open_table import OpenTable
 from priory.model.schema import ColumnBlock, Schema, TextbookFamilies
+from priory.model.table_matching import drop_open_parts, read_known_table, split_row
 from priory.model.table_model import Model
 from priory.tables.dates import drop_empty_parts, join_date_names
 from priory.tables.table import Table
-from priory.tables.table_reading import read_table
+from priory.tables.table_reading import list_rows_as_dicts, read_table
 from priory.text.text_model import is_valid_alpha
 
 if TYPE_CHECKING:
@@ -249,9 +249,17 @@ class TableRows(RowKind[Table]):
             {**row, **{name: None for name in families if name not in row}} if isinstance(families, Mapping) else row
         ]
 
-    def list_rows(self, batch: Table) -> list[dict[str, object]]:
-        places = dict(zip(self.schema.names, batch.find_columns(self.schema.names), strict=True))
-        return [{name: batch.get_cell(row, j) for name, j in places.items()} for row in range(batch.rows)]
+    def list_rows(self, X: object) -> list[dict[str, object]] | None:
+        names = self.schema.names
+        if not self.has_names:
+            if not isinstance(X, np.ndarray) or X.dtype.kind not in "iuf" or X.shape[1:] != (len(names),):
+                return None
+            return [dict(zip(names, row, strict=True)) for row in X.tolist()]
+        rows, known = list_rows_as_dicts(X), set(names)
+        # dates and new columns are read from tables, and so are columns that stand twice
+        n_columns = getattr(X, "shape", (0, len(known)))[1]
+        is_known = rows is not None and n_columns <= len(known) and all(row.keys() <= known for row in rows)
+        return rows if is_known else None
 
     def read_cells(self, batch: Table) -> list[Cells]:
         return self.schema.read_cells(drop_open_parts(batch, self.schema))
@@ -339,7 +347,7 @@ class TableRows(RowKind[Table]):
     def model(self, statistics: ModelStatistics) -> Model:
         p = self.parameters
         prior = resolve_class_prior(p.class_prior, p.class_weight, statistics.classes)
-        return Model(self.schema, statistics, p.estimate, prior, p.average)
+        return Model(self.schema, statistics, p.estimate, prior)
 
     def open(self, statistics: ModelStatistics) -> OpenTable | None:
         model, p = self.model(statistics), self.parameters
@@ -379,7 +387,7 @@ class TableRows(RowKind[Table]):
         )
 
         plan = FitPlan(refine=bool(self.parameters.refine), together=self.parameters.structure == "auto")
-        return Calibrator(sys.maxsize, plan)
+        return Calibrator(sys.maxsize, plan, keeps_rows=self.memory > 0)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:

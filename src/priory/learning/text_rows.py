@@ -121,7 +121,7 @@ class TextRows(RowKind[TextBatch]):
         """The text model, as declared; ``alpha="loo"`` stands for 1 until ``fit`` chooses it."""
         p = self.parameters
         alpha = (1.0 if self.alpha is None else self.alpha) if p.alpha == "loo" else p.alpha
-        return TextModel(p.model, alpha, p.average, self.vocabulary)
+        return TextModel(p.model, alpha, self.vocabulary)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -158,8 +158,8 @@ class TextRows(RowKind[TextBatch]):
     def wrap_row(self, x: Document, learns: bool) -> list[Document]:
         return [x]
 
-    def list_rows(self, batch: TextBatch) -> list[Document]:
-        return list(batch.documents)
+    def list_rows(self, X: object) -> list[Document] | None:
+        return X if isinstance(X, list) else None
 
     def read_cells(self, batch: TextBatch) -> list[Cells]:
         return [TextCells(batch.documents)]
@@ -224,7 +224,16 @@ class TextRows(RowKind[TextBatch]):
         prior = resolve_class_prior(p.class_prior, p.class_weight, statistics.classes)
         return DocumentModel(self.text_model, statistics, prior)
 
+    def answer(self, learned: Any, cells: Sequence[Cells]) -> Array:
+        if not self.parameters.unlabelled:
+            return super().answer(learned, cells)
+        from priory.learning.unlabelled_texts import answer_texts
+
+        return answer_texts(learned, cells)
+
     def open(self, statistics: ModelStatistics) -> OpenTexts | None:
+        if self.parameters.unlabelled:  # answers depend on all texts together
+            return None
         model = self.model(statistics)
         return OpenTexts(model) if OpenTexts.can_open(model) else None
 

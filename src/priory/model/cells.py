@@ -1,4 +1,4 @@
-"""The cells of a block of columns: numbers, labels or texts behind one interface.
+"""The cells of a block of columns: numbers, labels or texts behind one interface; and columns of a block's record.
 
 Models select rows and columns of cells and hash them independently of their type; only the families read ``data``.
 Cells of two tables with the same columns can be concatenated (``append``), and unused values can be dropped
@@ -14,10 +14,10 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from priory.core.registration import register_record
 from priory.core.sharding import ColumnSubset
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
-from priory.families.value_counts import CategoricalCells, drop_absent_labels, take_shown_values
+from priory.families.value_counts import CategoricalCells, ValueCounts, drop_absent_labels, take_shown_values
 from priory.text.documents import PackedDocuments
 from priory.text.normal_forms import Document
 from priory.text.token_bags import AnyDocuments, TokenBags, find_nonempty_texts
@@ -65,6 +65,9 @@ class Cells(Protocol):
     def place_columns(self, other: Self, places: Array) -> Self:
         """A copy with the columns at ``places`` replaced by other cells."""
 
+    def fill_cells(self, places: Array, other: Self) -> Self:
+        """A copy with the cells at ``places`` (rows, columns) replaced by the other rows'."""
+
     def drop_absent_values(self) -> Self:
         """Drop values (or tokens) that no cell has."""
 
@@ -108,6 +111,9 @@ class NumberCells:
         data = np.array(self.data, dtype=np.float64)
         data[:, places] = other.data
         return NumberCells(data)
+
+    def fill_cells(self, places: Array, other: NumberCells) -> NumberCells:
+        return NumberCells(np.where(places, other.data, self.data))
 
     def drop_absent_values(self) -> NumberCells:
         return NumberCells(np.ascontiguousarray(np.asarray(self.data, dtype=np.float64) + 0.0))
@@ -158,6 +164,11 @@ class LabelCells:
         for place, column in zip(places.tolist(), zip(other.data.codes.T, other.data.values, strict=True), strict=True):
             columns[place] = column
         return LabelCells(CategoricalCells.from_encoded_columns(columns, len(self)))
+
+    def fill_cells(self, places: Array, other: LabelCells) -> LabelCells:
+        both = self.append(other).data
+        codes = np.where(places, both.codes[len(self) :], both.codes[: len(self)])
+        return LabelCells(CategoricalCells(codes, both.values))
 
     def drop_absent_values(self) -> LabelCells:
         columns = [drop_absent_labels(*column) for column in zip(self.data.codes.T, self.data.values, strict=True)]
@@ -211,6 +222,10 @@ class TextCells:
     def place_columns(self, other: TextCells, places: Array) -> TextCells:
         return other
 
+    def fill_cells(self, places: Array, other: TextCells) -> TextCells:
+        rows = np.arange(len(self))
+        return self.append(other).take_rows(np.where(places[:, 0], len(self) + rows, rows))
+
     def drop_absent_values(self) -> TextCells:
         return TextCells(self.data.drop_absent_tokens()) if isinstance(self.data, TokenBags) else self
 
@@ -249,3 +264,37 @@ def hash_labels(codes: Array, values: Array) -> Array:
 def take_rows(blocks: Sequence[Cells], rows: Array | slice) -> list[Cells]:
     """Select rows of every block."""
     return [block.take_rows(rows) for block in blocks]
+
+
+# -- the record of a block ---------------------------------------------------------------------------------------------
+
+BlockRecord = Statistics | tuple[ValueCounts, ...]
+
+
+def take_columns(record: BlockRecord, columns: Array) -> BlockRecord:
+    """Select columns of the block."""
+    return tuple(record[int(j)] for j in columns) if isinstance(record, tuple) else record.take_columns(columns)
+
+
+def place_columns(record: BlockRecord, other: BlockRecord, places: Array) -> BlockRecord:
+    """Replace the columns at ``places`` by the columns of another record of the same family."""
+    if not isinstance(record, tuple):
+        assert not isinstance(other, tuple)
+        return record.place_columns(other, places)
+    assert isinstance(other, tuple)
+    columns = list(record)
+    for place, counts in zip(places.tolist(), other, strict=True):
+        columns[place] = counts
+    return tuple(columns)
+
+
+def pool_records(record: BlockRecord) -> BlockRecord:
+    """Pool all classes into one."""
+    return tuple(counts.pool_classes() for counts in record) if isinstance(record, tuple) else record.pool_classes()
+
+
+def find_filled(record: BlockRecord) -> Array:
+    """Whether each column has at least one learned cell, (columns,)."""
+    if isinstance(record, tuple):
+        return np.array([len(counts.values) > 0 for counts in record], dtype=bool)
+    return record.find_filled_columns()

@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from priory.core.sparse_rows import SparseRows
+from priory.core.logspace import log_sum_exp
+from priory.core.sparse_rows import SparseRows, sum_entries
 from priory.core.typing import Array
 from priory.model.cells import Cells, TextCells
 from priory.model.ledger import EvidenceTerms, measure_text_lengths
@@ -77,6 +78,41 @@ class DocumentModel:
     def log_joint(self, cells: Sequence[Cells]) -> Array:
         """log p(c, text) up to a constant for each document, (documents, classes)."""
         return self.text.score(self.records, _read_documents(cells)) + self.log_prior()
+
+    def log_density(self, cells: Sequence[Cells]) -> Array:
+        """log p(text) / p(text by the token shares of all classes together), per token: (documents,)."""
+        return self._compare_with_background(cells, None)
+
+    def leave_one_out_density(self, cells: Sequence[Cells], group: Array) -> Array:
+        """`log_density` of learned documents, each by the model without it, (documents,)."""
+        return self._compare_with_background(cells, group)
+
+    def _compare_with_background(self, cells: Sequence[Cells], group: Array | None) -> Array:
+        """Log likelihood ratio per token; an unknown token counts as its share, the share of tokens seen once [1]_.
+
+        .. [1] I. J. Good, "The population frequencies of species and the estimation of population parameters",
+           Biometrika 40, 1953.
+        """
+        # the same token draws for every kind of model: others have no likelihood of a single token
+        text = replace(self.text, model="binary" if self.text.binary else "multinomial", alpha=1.0)
+        documents = text.read_bags(_read_documents(cells))
+        pooled = tuple(record.pool_classes() for record in self.records)
+        counts = text.select_counts(pooled)
+        indptr, ids, times = text.vocabulary.encode(documents, counts)
+        frequency, own = counts.counts.sum(axis=1), np.ones(len(ids)) if text.binary else times
+        if group is None:
+            by_class = text.score(self.records, documents) + self.log_prior()
+            background, is_known = text.score(pooled, documents)[:, 0], np.ones(len(ids), dtype=bool)
+        else:
+            by_class = text.leave_one_out(self.records, documents, group) + self.leave_one_out_prior(group)
+            background = text.leave_one_out(pooled, documents, np.zeros(len(group), dtype=np.int64))[:, 0]
+            is_known = frequency[ids] > own
+        every = np.ones(len(documents.ids)) if text.binary else documents.occurrences
+        length = sum_entries(documents.indptr, every)
+        n_unknown = length - sum_entries(indptr.astype(np.int64), np.where(is_known, own, 0.0))
+        share = max((frequency == 1).sum(), 1.0) / max(frequency.sum(), 1.0)
+        ratio = log_sum_exp(by_class, axis=1) - background + n_unknown * np.log(share)
+        return np.asarray(ratio / np.maximum(length, 1.0))
 
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
         """Log-likelihood of class prior and text, per document and class."""

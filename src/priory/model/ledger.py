@@ -29,6 +29,7 @@ from priory.text.normal_forms import Document
 from priory.text.sparse_counts import make_dense_counts
 from priory.text.token_bags import AnyDocuments, count_letters
 from priory.text.token_counts import TokenCounts
+from priory.text.token_features import TokenFeatures, make_pair_hasher
 from priory.text.tokenizer import Tokenizer, find_token_spans
 from priory.text.vocabulary import UNKNOWN_TOKEN
 
@@ -84,6 +85,7 @@ class LedgerLine:
     value: object
     log_likelihood: tuple[float, ...]
     spans: tuple[tuple[int, int], ...] = ()  # positions of a token in the text
+    columns: tuple[str, ...] = ()  # of a table: the columns that it is about, several if it is their interaction
 
 
 class SideOfClass(NamedTuple):
@@ -113,8 +115,9 @@ class Ledger:
     """The explanation of one row: log probabilities of each class in ``prior`` and ``lines``, which sum to ``total``.
 
     The *weight of evidence* of a line is its contribution to the log odds of the most probable class against the
-    second. If the model is tempered (each part has a weight, fitted to held-out rows), the prior is the class prior
-    times its weight, and its name is "prior (tempered)".
+    second. Of a corrected table, lines are compared to the average row, which is the name of the first entry. If the
+    model is tempered (each part has a weight, fitted to held-out rows), the prior is the class prior times its weight,
+    and its name is "prior (tempered)".
     """
 
     classes: tuple[Label, ...]
@@ -239,31 +242,37 @@ class Ledgers(Sequence[Ledger]):
     def of(
         cls,
         classes: Array,
-        log_prior: Array,
+        first: Array,
         terms: Array,
-        names: Sequence[str],
+        sources: Sequence[tuple[str, ...] | str],
         cells: Sequence[Sequence[object]],
         prior_name: str = "prior",
         unit: str = "decibans",
         corrections: tuple[str, ...] = (),
         smoothing: str = "",
     ) -> Ledgers:
-        """Make a ledger for each row; ``terms`` is (rows, classes, columns), ``cells`` the displayed values."""
-        prior = LedgerLine(prior_name, "", tuple(log_prior.tolist()))
+        """Make a ledger for each row, with a first entry (rows, classes) and lines ``terms`` (rows, classes, lines).
+
+        ``sources`` are the columns of each line, or its name if it is not about columns, and ``cells`` the displayed
+        values.
+        """
+        # a line that is zero in all rows is left out, unless it is of a single column
+        kept = [k for k, source in enumerate(sources) if len(source) == 1 or terms[:, :, k].any()]
+        named = [_name_line(sources[k]) for k in kept]
         return cls(
             [
                 Ledger(
                     tuple(classes.tolist()),
-                    prior,
+                    LedgerLine(prior_name, "", tuple(prior.tolist())),
                     tuple(
-                        LedgerLine(name, value, tuple(term))
-                        for name, value, term in zip(names, values, row.T.tolist(), strict=True)
+                        LedgerLine(name, values[k], tuple(row[:, k].tolist()), columns=columns)
+                        for k, (name, columns) in zip(kept, named, strict=True)
                     ),
                     unit=unit,
                     corrections=corrections,
                     smoothing=smoothing,
                 )
-                for row, values in zip(terms, cells, strict=True)
+                for prior, row, values in zip(first, terms, cells, strict=True)
             ]
         )
 
@@ -296,18 +305,35 @@ class Ledgers(Sequence[Ledger]):
         return "".join(ledger._repr_html_() for ledger in self._ledgers)
 
     def shapley_values(self) -> ShapleyValues:
-        """The evidence as exact Shapley values, which sum to the log-odds with the base value."""
+        """The evidence as Shapley values, which sum to the log-odds with the base value.
+
+        The interaction of several columns is divided equally among them.
+        """
         if not self._ledgers:
             raise DataError("there is no row to explain; give at least one.")
         first = self._ledgers[0]
-        rows = [[(line.name, line.value, np.array(line.log_likelihood)) for line in ledger.lines] for ledger in self]
-        return compute_shapley_values(first.classes, np.array(first.prior.log_likelihood), rows)
+        rows = [[entry for line in ledger.lines for entry in _share_line(line)] for ledger in self]
+        base = np.array([ledger.prior.log_likelihood for ledger in self])
+        return compute_shapley_values(first.classes, base, rows)
 
     def to_frame(self) -> pd.DataFrame:
         """All entries in one data frame, with a column for the row number."""
         pd = import_pandas()
         frames = [ledger.to_frame().assign(row=row) for row, ledger in enumerate(self._ledgers)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _name_line(source: tuple[str, ...] | str) -> tuple[str, tuple[str, ...]]:
+    """The name of a line, and the columns that it is about."""
+    return (source, ()) if isinstance(source, str) else (" x ".join(source), source)
+
+
+def _share_line(line: LedgerLine) -> list[tuple[str, object, Array]]:
+    """Each column of a line with its value and its share of the evidence; the value is None if it has several."""
+    evidence = np.array(line.log_likelihood)
+    if len(line.columns) < 2:
+        return [(line.name, line.value, evidence)]
+    return [(name, None, evidence / len(line.columns)) for name in line.columns]
 
 
 def _sum_exactly(terms: Iterable[float]) -> float:
@@ -351,6 +377,37 @@ def make_token_lines(
         LedgerLine(token, len(at), tuple((row * (1 if binary else len(at))).tolist()), tuple(at))
         for (token, at), row in zip(found.items(), weights, strict=True)
     ]
+
+
+def add_feature_lines(
+    lines: Sequence[LedgerLine], document: Document, tokenizer: Tokenizer, features: TokenFeatures, weights: Array
+) -> list[LedgerLine]:
+    """Add the weights (features, classes) of words to their lines, and lines of pairs of neighbouring words.
+
+    A text is a row of unit length, in which all features have the same value.
+    """
+    columns = features.find_tokens([line.name for line in lines])
+    pairs = find_pair_lines(document, tokenizer, features) if len(features.pairs) else {}
+    scale = 1 / math.sqrt(max((columns >= 0).sum() + len(pairs), 1))
+    found = []
+    for line, column in zip([*lines, *pairs.values()], [*columns.tolist(), *pairs], strict=True):
+        added = scale * weights[column] if column >= 0 else np.zeros(weights.shape[1])
+        evidence = np.array(line.log_likelihood or np.zeros(weights.shape[1])) + added
+        found.append(replace(line, log_likelihood=tuple(evidence.tolist())))
+    return found
+
+
+def find_pair_lines(document: Document, tokenizer: Tokenizer, features: TokenFeatures) -> dict[int, LedgerLine]:
+    """Map the columns of the pairs of neighbouring words in a text to lines without evidence."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for pair, start, end in find_token_spans(document, replace(tokenizer, ngram_range=(2, 2))):
+        spans.setdefault(pair, []).append((start, end))
+    hasher, found = make_pair_hasher(tokenizer), {}
+    for pair, at in spans.items():
+        for column in features.find_pairs(hasher.list_buckets(pair)).tolist():
+            if column >= 0 and column not in found:  # several pairs may share a bucket
+                found[column] = LedgerLine(pair, len(at), (), tuple(at))
+    return found
 
 
 def move_absence(lines: Sequence[LedgerLine], constant: Array, shown: Array) -> tuple[list[LedgerLine], Array]:

@@ -243,7 +243,10 @@ class ShapleyValues:
 def compute_shapley_values(
     classes: tuple[Label, ...], prior: Array, rows: Sequence[Sequence[tuple[str, object, Array]]]
 ) -> ShapleyValues:
-    """Shapley values of rows of lines (name, value, log probabilities of shape (classes,), like ``prior``)."""
+    """Shapley values of rows of lines (name, value, log probabilities (classes,)); ``prior`` is (rows, classes).
+
+    Lines of the same name are added; their value is the first that is not None.
+    """
     names = tuple(dict.fromkeys(name for lines in rows for name, _, _ in lines))
     place = {name: j for j, name in enumerate(names)}
     # (rows, columns, classes)
@@ -251,15 +254,15 @@ def compute_shapley_values(
     data = np.full((len(rows), len(names)), None, dtype=object)
     for row, lines in enumerate(rows):
         for name, value, logs in lines:
-            terms[row, place[name]] = logs
-            data[row, place[name]] = value
+            terms[row, place[name]] += logs
+            if data[row, place[name]] is None:
+                data[row, place[name]] = value
     if not (np.isfinite(terms).all() and np.isfinite(prior).all()):
         raise DataError("a cell rules a class out, and what is infinite has no share; use an alpha above 0.")
-    base = np.tile(prior, (len(rows), 1))
     # log-odds of the second class against the first
     if len(classes) == 2:
-        return ShapleyValues(terms[..., 1] - terms[..., 0], base[:, 1] - base[:, 0], data, names, classes[1])
-    return ShapleyValues(_centre(terms), _centre(base), data, names, classes)
+        return ShapleyValues(terms[..., 1] - terms[..., 0], prior[:, 1] - prior[:, 0], data, names, classes[1])
+    return ShapleyValues(_centre(terms), _centre(prior), data, names, classes)
 
 
 def _centre(logs: Array) -> Array:

@@ -10,12 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
-from priory.core.registration import find_axis_length, register_record
-from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, find_members, is_increasing
+from priory.core.statistics import (
+    ROW_SUM_TOLERANCE,
+    Statistics,
+    find_axis_length,
+    find_members,
+    is_increasing,
+    register_record,
+)
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.model.cells import Cells
-from priory.model.family_choice import place_columns, take_columns
+from priory.model.cells import Cells, place_columns, take_columns
 from priory.model.row_sample import RowSample
 from priory.model.schema import Schema, instantiate_family
 

@@ -15,8 +15,8 @@ from priory.core.typing import Array
 from priory.model.cells import Cells, TextCells, hash_bytes
 from priory.model.document_model import DocumentModel
 from priory.model.ledger import measure_text_length
-from priory.model.model_statistics import ResolvedPrior, log_class_prior
-from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_column_name
+from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior
+from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, add_reserve, hash_column_name
 from priory.text.normal_forms import Document
 from priory.text.text_model import OpenCounts
 
@@ -57,11 +57,14 @@ class OpenModel(Protocol[RowT]):
     def learn(self, row: RowT, group: int) -> None:
         """Add a row to the counts, including ``n``."""
 
-    def forget(self, row: RowT, group: int, is_known: bool, is_new: bool) -> bool:
-        """Remove a row; return False, changing nothing, if it may not have been learned.
+    def forget(self, row: RowT, group: int, is_new: bool) -> bool:
+        """Remove a row; return False, changing nothing, if the statistics might refuse to subtract it.
 
-        ``is_known``: it certainly was learned; ``is_new``: after the statistics were last updated.
+        ``is_new``: it was learned after the statistics were last updated.
         """
+
+    def restart(self, statistics: ModelStatistics) -> None:
+        """Continue from statistics that include all rows so far."""
 
     @property
     def needs_record(self) -> bool:
@@ -158,7 +161,7 @@ class OpenSample(Generic[RowT]):
         self.weights[row_hash] = 1.0
         self.new_rows[row_hash] = (row, group)
         heappush(self._descending, -row_hash)
-        if len(self.weights) <= self.memory:
+        if len(self.weights) <= add_reserve(self.memory):
             return 1
         dropped = self._pop_largest()
         self.limit = dropped
@@ -192,6 +195,9 @@ class OpenSample(Generic[RowT]):
     def close(self, sample_rows: Callable[[Sequence[RowT], Array, int], RowSample]) -> RowSample:
         """Return the current sample as a `RowSample`; ``sample_rows(rows, group, memory)`` makes a sample of rows."""
         before = self.closed
+        now = np.array([self.weights.get(h, 0.0) for h in before.hashes.tolist()])
+        if not self.new_rows and self.limit == before.limit and np.array_equal(now, before.weight):
+            return before  # with all that was derived from it
         # rows of the opened sample that are still kept; a row that was removed and added again is among the new rows
         kept = np.flatnonzero([h in self.weights and h not in self.new_rows for h in before.hashes.tolist()])
         total = before if len(kept) == len(before) else before.take(kept)
@@ -251,11 +257,14 @@ class OpenTexts:
         self.counts.learn(row, group)
         self.prior.count(group, 1.0)
 
-    def forget(self, row: Document, group: int, is_known: bool, is_new: bool) -> bool:
+    def forget(self, row: Document, group: int, is_new: bool) -> bool:
         if not self.counts.forget(row, group):
             return False
         self.prior.count(group, -1.0)
         return True
+
+    def restart(self, statistics: ModelStatistics) -> None:
+        """Do nothing: the counts are those of all texts."""
 
     @property
     def needs_record(self) -> bool:

@@ -9,22 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf, isnan, nan
-from struct import Struct
+from typing import Any
 
 import numpy as np
 
+from priory.core._kernel.rows import hash_numbers
 from priory.core.content_hash import WORD_MASK, scramble_number
 from priory.core.input_guard import name_cells
 from priory.core.typing import Array
 from priory.families.open_columns import OpenColumns
+from priory.families.open_guards import ColumnGuard
 from priory.families.text import split_record
 from priory.families.value_counts import CategoricalCells, encode_values
 from priory.model.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_bytes, hash_value
-from priory.model.date_matching import split_row
 from priory.model.ledger import measure_text_length
+from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenPrior, RowEvidence
 from priory.model.row_sample import hash_column_name
 from priory.model.schema import ColumnBlock, instantiate_family
+from priory.model.table_matching import split_row
 from priory.model.table_model import Model
 from priory.tables.table import MAX_EXACT_INTEGER
 from priory.text.normal_forms import Document
@@ -46,11 +49,45 @@ class OpenText:
     position: int  # among the cells of a row
     part: int  # among the parts of the evidence
 
+    def learn(self, document: str, group: int) -> None:
+        """Add a text."""
+        self.counts.learn(document, group)
+        self.n[group] += 1
+
     def log_likelihood(self, row: SingleRow) -> Array:
         """log p(text | class), (classes,); zero if the text is missing."""
         text = row[self.position]
         assert isinstance(text, str)
         return self.counts.log_likelihood(text, self.n) if text else np.zeros(len(self.n))
+
+
+class ClassGuard:
+    """Decides whether rows of one class can be forgotten, from the cells of its numbers and labels that are left."""
+
+    def __init__(self, blocks: Sequence[ColumnBlock], parts: Sequence[Any], group: int) -> None:
+        self.guards: list[tuple[slice, bool, list[ColumnGuard]]] = []  # for each block, one for every candidate
+        start = 0
+        for block, records in zip(blocks, parts, strict=True):
+            place, start = slice(start, start + len(block.names)), start + len(block.names)
+            if block.kind != "text":
+                families = map(instantiate_family, block.candidates)
+                guards = [family.guard(record, group) for family, record in zip(families, records, strict=True)]
+                self.guards.append((place, block.kind == "number", guards))
+
+    def allows(self, row: SingleRow) -> bool:
+        """Whether the row can be subtracted from the statistics."""
+        return all(guard.allows(cells) for cells, guards in self._split_row(row) for guard in guards)
+
+    def count(self, row: SingleRow, rows: int) -> None:
+        """Add a row ``rows`` times; -1 subtracts it."""
+        for cells, guards in self._split_row(row):
+            for guard in guards:
+                guard.count(cells, rows)
+
+    def _split_row(self, row: SingleRow) -> Iterator[tuple[Any, list[ColumnGuard]]]:
+        """The cells of each block with its guards."""
+        for place, is_number, guards in self.guards:
+            yield np.array(row[place], dtype=float) if is_number else row[place], guards
 
 
 class OpenTable:
@@ -67,6 +104,7 @@ class OpenTable:
         self.prior = OpenPrior(model.statistics.n, model.class_prior)
         self.texts = list(_open_texts(model))
         self.families: list[tuple[list[int], OpenColumns]] | None = None  # positions of their cells, and the columns
+        self.restart(model.statistics)
         self.rows_left = 0.0  # number of rows until families are chosen again
         self._hashes: dict[tuple[int, str], int] = {}  # cache of label hashes
         self._numbers = [j for j, (_, kind) in enumerate(self.columns) if kind == "number"]
@@ -74,7 +112,7 @@ class OpenTable:
         self._keys = [
             hash_column_name(name) ^ (int(ZERO_HASH) if kind == "number" else 0) for name, kind in self.columns
         ]
-        self._doubles, self._words = Struct(f"<{len(self._numbers)}d"), Struct(f"<{len(self._numbers)}Q")
+        self._number_keys = np.array([self._keys[j] for j in self._numbers], dtype=np.uint64)
 
     @property
     def n(self) -> Array:
@@ -129,13 +167,7 @@ class OpenTable:
         return not learns or self.new_columns == "ignore" or all(x[name] is None for name in x.keys() - known)
 
     def hash_row(self, row: SingleRow) -> int:
-        total = 0
-        # the bits of all numbers at once; + 0.0 turns -0.0 into 0.0, and NaN (missing) is skipped
-        numbers = [row[j] for j in self._numbers]
-        bits = self._words.unpack(self._doubles.pack(*(number + 0.0 for number in numbers)))  # type: ignore[operator]
-        for j, number, word in zip(self._numbers, numbers, bits, strict=True):
-            if number == number:
-                total += scramble_number(word ^ self._keys[j])
+        total: int = hash_numbers(np.array([row[j] for j in self._numbers], dtype=float), self._number_keys)
         for j, kind in self._others:
             value = row[j]
             if value is not None and (value or kind == "label"):
@@ -168,23 +200,46 @@ class OpenTable:
 
     # -- learning ------------------------------------------------------------------------------------------------
 
+    def restart(self, statistics: ModelStatistics) -> None:
+        self._parts = statistics.parts
+        self._guards: dict[int, ClassGuard] = {}  # of the classes with forgotten rows
+        self._unguarded: dict[int, list[SingleRow]] = {}  # rows of each class that its guard has not counted
+
     def learn(self, row: SingleRow, group: int) -> None:
+        self._unguarded.setdefault(group, []).append(row)
         for text in self.texts:
             if row[text.position]:
-                text.counts.learn(row[text.position], group)  # type: ignore[arg-type]
-                text.n[group] += 1
+                text.learn(row[text.position], group)  # type: ignore[arg-type]
         self._count(row, group, 1.0)
 
-    def forget(self, row: SingleRow, group: int, is_known: bool, is_new: bool) -> bool:
-        if not is_known:
+    def forget(self, row: SingleRow, group: int, is_new: bool) -> bool:
+        guard = self._find_guard(group)
+        if not guard.allows(row) or not self._forget_texts(row, group):
             return False
-        for text in self.texts:
-            if row[text.position]:
-                text.counts.forget(row[text.position], group)  # type: ignore[arg-type]
-                text.n[group] -= 1
+        guard.count(row, -1)
         self._count(row, group, -1.0)
         if not is_new:
             self.families = None  # they were chosen from rows that included this one
+        return True
+
+    def _find_guard(self, group: int) -> ClassGuard:
+        """The guard of a class, which has counted all of its rows."""
+        guard = self._guards.get(group)
+        if guard is None:
+            guard = self._guards[group] = ClassGuard(self.blocks, self._parts, group)
+        for row in self._unguarded.pop(group, ()):
+            guard.count(row, 1)
+        return guard
+
+    def _forget_texts(self, row: SingleRow, group: int) -> bool:
+        """Forget the texts of a row; return False, changing nothing, if one of them cannot have been learned."""
+        texts = [(text, row[text.position]) for text in self.texts if row[text.position]]
+        for done, (text, document) in enumerate(texts):
+            if text.n[group] < 1 or not text.counts.forget(document, group):  # type: ignore[arg-type]
+                for earlier, forgotten in texts[:done]:
+                    earlier.learn(forgotten, group)  # type: ignore[arg-type]
+                return False
+            text.n[group] -= 1
         return True
 
     def _count(self, row: SingleRow, group: int, rows: float) -> None:
@@ -208,8 +263,8 @@ class OpenTable:
         self.families, self.rows_left = self._open_families(model), share * float(self.n.sum())
 
     def _open_families(self, model: Model) -> list[tuple[list[int], OpenColumns]]:
-        """Mutable columns of each family with the positions of their cells; empty with averaging or point estimates."""
-        if model.estimate != "predictive" or model.average:
+        """Mutable columns of each family with the positions of their cells; empty with point estimates."""
+        if model.estimate != "predictive":
             return []
         # the position of the first cell of each block in a row
         starts = np.cumsum([0, *(len(block.names) for block in self.blocks)])

@@ -17,9 +17,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from priory.core.content_hash import WORD_MASK, scramble_bits, scramble_number
-from priory.core.registration import register_record
 from priory.core.sharding import map_shards
-from priory.core.statistics import ROUNDING_TOLERANCE, Statistics
+from priory.core.statistics import ROUNDING_TOLERANCE, Statistics, register_record
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.model.cells import Cells, hash_bytes, hash_value, take_rows
@@ -27,6 +26,7 @@ from priory.model.cells import Cells, hash_bytes, hash_value, take_rows
 DEFAULT_MEMORY = 5000  # rows that are kept
 MEMORY_OF_TEXTS = 20_000  # texts that are kept with refine="auto"
 MEMORY_TO_REFINE = 50_000  # rows that are kept with refine=True
+RESERVE_PART = 10  # one in so many rows is kept besides, to take the place of forgotten ones
 NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
 TEXT_COLUMN_NAMES = ("text",)  # the column name of a model of texts, in hashes
 
@@ -44,7 +44,7 @@ class RowSample(Statistics):
 
     count_fields: ClassVar[tuple[str, ...]] = ("weight",)
 
-    memory: int  # the largest number of distinct rows, as declared
+    memory: int  # the largest number of distinct rows that corrections are derived from, as declared
     limit: int  # upper bound (exclusive) of the hashes
     hashes: Array  # (rows,), uint64
     group: Array  # (rows,): the number of each row's class
@@ -52,7 +52,7 @@ class RowSample(Statistics):
     blocks: tuple[Cells, ...]  # texts as bags of tokens
 
     def find_fault(self) -> str | None:
-        if not 0 <= self.limit <= NO_LIMIT or not 0 <= len(self) <= self.memory:
+        if not 0 <= self.limit <= NO_LIMIT or not 0 <= len(self) <= add_reserve(self.memory):
             return "it has more rows than it may have"
         if (self.hashes[1:] <= self.hashes[:-1]).any() or (len(self) and int(self.hashes[-1]) >= self.limit):
             return "its rows are not in order"
@@ -91,15 +91,16 @@ class RowSample(Statistics):
         """Sample rows without storing cells; also return the position of the first occurrence of each kept row."""
         hashes = hash_labelled_rows(names, cells, classes, group)
         counted = np.arange(len(hashes)) if weight is None else np.flatnonzero(weight > 0)
-        if 4 * memory < len(counted):  # a quick preselection, checked below: most rows are distinct
-            bound = np.partition(hashes[counted], 4 * memory)[4 * memory]
+        most = add_reserve(memory)
+        if 4 * most < len(counted):  # a quick preselection, checked below: most rows are distinct
+            bound = np.partition(hashes[counted], 4 * most)[4 * most]
             smallest = counted[hashes[counted] <= bound]
-            counted = smallest if len(np.unique(hashes[smallest])) > memory else counted
+            counted = smallest if len(np.unique(hashes[smallest])) > most else counted
         # distinct hashes in increasing order, the first row of each, and the hash of every row
         kept, first, place = np.unique(hashes[counted], return_index=True, return_inverse=True)
         weights = np.bincount(place, None if weight is None else weight[counted], len(kept)).astype(float)
-        rows, limit = counted[first[:memory]], int(kept[memory]) if len(kept) > memory else NO_LIMIT
-        return cls(memory, limit, kept[:memory], group[rows].astype(np.int32), weights[:memory], ()), rows
+        rows, limit = counted[first[:most]], int(kept[most]) if len(kept) > most else NO_LIMIT
+        return cls(memory, limit, kept[:most], group[rows].astype(np.int32), weights[:most], ()), rows
 
     def with_cells(self, blocks: Sequence[Cells]) -> RowSample:
         """Set the cells of the sampled rows."""
@@ -112,6 +113,17 @@ class RowSample(Statistics):
     def n(self) -> Array:
         """Weight of the kept rows of each class, up to the last class that has any: (classes,)."""
         return np.bincount(self.group, self.weight).astype(float)
+
+    def take_used(self) -> RowSample:
+        """The rows that corrections are derived from: those with the smallest hashes, without the reserve."""
+        if len(self) <= self.memory:
+            return self
+        return replace(self.take(np.arange(self.memory)), limit=int(self.hashes[self.memory]))
+
+    def estimate_rows(self) -> float:
+        """The weight of all learned rows, estimated from the share of all hashes that are below the limit."""
+        share = 1.0 if self.is_complete else self.limit / NO_LIMIT
+        return float(self.weight.sum()) / share
 
     @property
     def is_complete(self) -> bool:
@@ -141,10 +153,10 @@ class RowSample(Statistics):
         return replace(self, hashes=hashes, group=group, weight=weight, blocks=blocks)._trim(memory, limit)
 
     def _trim(self, memory: int, limit: int) -> RowSample:
-        """Keep the rows below the limit, and at most ``memory`` of them."""
-        if len(self) > memory:
+        """Keep the rows below the limit, and at most ``memory`` of them with the reserve."""
+        if len(self) > (most := add_reserve(memory)):
             # the smallest hash that is dropped
-            limit = min(limit, int(self.hashes[memory]))
+            limit = min(limit, int(self.hashes[most]))
         n_rows = int(np.searchsorted(self.hashes, np.uint64(limit))) if limit < NO_LIMIT else len(self)
         if (n_rows, memory, limit) == (len(self), self.memory, self.limit):
             return replace(self, blocks=tuple(block.drop_absent_values() for block in self.blocks))
@@ -174,6 +186,8 @@ class RowSample(Statistics):
     __rmul__ = __mul__
 
     def regroup_classes(self, index: Array, size: int) -> RowSample:
+        if np.array_equal(index, np.arange(len(index))):
+            return self
         return replace(self, group=np.asarray(index, dtype=np.int32)[self.group])
 
     def take_classes(self, classes: Array) -> RowSample:
@@ -182,7 +196,8 @@ class RowSample(Statistics):
         rank[classes] = np.arange(len(classes))
         left = np.flatnonzero(rank[self.group] >= 0)
         kept = self if len(left) == len(self) else self.take(left)
-        return replace(kept, group=rank[kept.group])
+        group = rank[kept.group]
+        return kept if np.array_equal(group, kept.group) else replace(kept, group=group)
 
     def pool_classes(self) -> RowSample:
         return replace(self, group=np.zeros_like(self.group))
@@ -192,6 +207,11 @@ class RowSample(Statistics):
         if self.hashes is other.hashes:
             return 0
         return len(np.setxor1d(self.hashes, other.hashes, assume_unique=True))
+
+
+def add_reserve(memory: int) -> int:
+    """Number of rows to keep, so that ``memory`` of them can still be used when some were forgotten."""
+    return memory + memory // RESERVE_PART
 
 
 def choose_memory(declared: int | None, refine: bool) -> int:

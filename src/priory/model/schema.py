@@ -8,15 +8,15 @@ from typing import Literal
 
 import numpy as np
 
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array, ColumnKind
 from priory.errors import DataError, KindError
 from priory.families import Bernoulli, Categorical, Gaussian, Text
 from priory.families.base import AnyFamily, ColumnFamily, auto_candidates, families_by_name, is_registered_family
 from priory.families.value_counts import CategoricalCells
-from priory.model.cells import Cells, LabelCells, NumberCells, TextCells
-from priory.model.family_choice import BlockRecord
-from priory.tables.dates import is_zone, split_part_name
+from priory.model.cells import BlockRecord, Cells, LabelCells, NumberCells, TextCells
+from priory.tables.dates import ORDERED_FORMATS, is_zone, split_part_name
+from priory.tables.number_formats import NumberFormat
 from priory.tables.table import Table
 from priory.text.token_bags import TokenBags, make_empty_bags
 
@@ -180,6 +180,8 @@ class Schema:
     names: tuple[str, ...]
     blocks: tuple[ColumnBlock, ...] = ()
     zones: tuple[tuple[str, str], ...] = ()  # the time zones of columns of dates that have one, in the order of names
+    # the notation of columns that are written as text, such as 1.234,5 or 31/12/2024, in the order of names
+    formats: tuple[tuple[str, str], ...] = ()
 
     def can_keep(self, cells: Sequence[Cells]) -> bool:
         """Whether these cells are valid in a sample of rows."""
@@ -194,6 +196,10 @@ class Schema:
         dates = {split_part_name(name)[0] for name in placed}
         if len(dict(self.zones)) != len(self.zones) or not all(c in dates and is_zone(z) for c, z in self.zones):
             return "a time zone is not one, or not of a column of dates"
+        if len(dict(self.formats)) != len(self.formats) or not all(
+            c in dates and _is_format(f) for c, f in self.formats
+        ):
+            return "a notation of numbers or dates is not one, or not of a column"
         return None
 
     @classmethod
@@ -214,7 +220,7 @@ class Schema:
         places = dict(zip(self.names, table.find_columns(self.names), strict=True))
         kinds, filled = table.column_kinds(), table.find_filled_columns()
         new: dict[str, ColumnBlock] = {}
-        zones = dict(self.zones)
+        zones, formats = dict(self.zones), dict(self.formats)
         for name in self.names:
             place = places[name]
             if name not in known and filled[place]:
@@ -230,20 +236,23 @@ class Schema:
                 new[name] = ColumnBlock((name,), *_resolve_candidates(family, name, kind, alpha))
                 if zone := table.get_zone(place):
                     zones[split_part_name(name)[0]] = zone
-        return self._arrange_blocks({**known, **new}, zones) if new else self
+                if form := table.get_format(place):
+                    formats[split_part_name(name)[0]] = form
+        return self._arrange_blocks({**known, **new}, zones, formats) if new else self
 
     def keep_columns(self, names: Collection[str]) -> Schema:
         """Mark all columns except these as empty."""
         known = self._map_columns()
         kept = {name: block for name, block in known.items() if name in names}
-        return self if len(kept) == len(known) else self._arrange_blocks(kept, dict(self.zones))
+        return self if len(kept) == len(known) else self._arrange_blocks(kept, dict(self.zones), dict(self.formats))
 
     def join(self, other: Schema) -> Schema:
         """Union of the known columns of two schemas that do not conflict."""
         known, more = self._map_columns(), other._map_columns()
         if known.keys() >= more.keys():
             return self
-        return self._arrange_blocks({**more, **known}, dict(other.zones + self.zones))
+        zones, formats = dict(other.zones + self.zones), dict(other.formats + self.formats)
+        return self._arrange_blocks({**more, **known}, zones, formats)
 
     def find_zones(self) -> dict[str, str]:
         """The time zone of each column of dates that is known, "" if it has none."""
@@ -254,7 +263,9 @@ class Schema:
         """The block of each known column."""
         return {name: block for block in self.blocks for name in block.names}
 
-    def _arrange_blocks(self, known: Mapping[str, ColumnBlock], zones: Mapping[str, str]) -> Schema:
+    def _arrange_blocks(
+        self, known: Mapping[str, ColumnBlock], zones: Mapping[str, str], formats: Mapping[str, str]
+    ) -> Schema:
         """The schema with these columns, each of the kind and with the candidates of the block it is mapped to."""
         found: list[tuple[ColumnBlock, list[str]]] = []  # what the columns of each block are like, and their names
         for name in self.names:
@@ -265,11 +276,11 @@ class Schema:
                 if place == len(found):
                     found.append((like, []))
                 found[place][1].append(name)
-        dates = dict.fromkeys(split_part_name(name)[0] for name in self.names if name in known)
+        written = dict.fromkeys(split_part_name(name)[0] for name in self.names if name in known)
         return Schema(
             self.names,
             tuple(replace(block, names=tuple(names)) for block, names in found),
-            tuple((column, zones[column]) for column in dates if column in zones),
+            *(tuple((column, of[column]) for column in written if column in of) for of in (zones, formats)),
         )
 
     def describe_difference(self, other: Schema) -> str:
@@ -310,6 +321,11 @@ class Schema:
                     raise KindError(f"row {row}, column {name!r} holds {value!r}; this column is numbers.")
         # a table of empty columns still has rows: represent them by a block without columns
         return [block.read_cells(table, places) for block in self.blocks] or [NumberCells(np.zeros((table.rows, 0)))]
+
+
+def _is_format(text: object) -> bool:
+    """Whether a text is a notation of numbers or dates; files are not trusted."""
+    return isinstance(text, str) and (text in ORDERED_FORMATS or NumberFormat.parse(text) is not None)
 
 
 def _format_names(names: Sequence[str], max_names: int = 5) -> str:

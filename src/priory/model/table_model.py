@@ -8,31 +8,28 @@ these: the family of each column, the probability that each column depends on th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
+from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import SparseRows
 from priory.core.typing import Array
 from priory.families import Text
 from priory.families.base import AnyFamily
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
 from priory.families.text import TextStatistics
-from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.cells import Cells, TextCells, find_filled, take_columns, take_rows
 from priory.model.family_choice import (
-    INCLUSION_TOLERANCE,
     FamilyChoice,
     argmax_evidence,
-    column_inclusion,
-    find_filled,
-    take_columns,
+    leave_out_block,
 )
 from priory.model.ledger import EvidenceTerms, measure_text_lengths
-from priory.model.left_out_rows import leave_out_block
 from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior, observe_cells
-from priory.model.schema import Schema, family_with_prior, instantiate_family, matches_candidate
+from priory.model.schema import Schema, family_with_prior, instantiate_family
 from priory.text.token_features import TokenFeatures
 
 MAX_ROWS_TO_LEAVE_ONE_OUT, MAX_CLASSES_TO_LEAVE_ONE_OUT = 50_000, 64
@@ -48,7 +45,6 @@ class Model:
     statistics: ModelStatistics
     estimate: str = "predictive"
     class_prior: ResolvedPrior = "estimated"
-    average: bool = False  # over all sets of columns
 
     @property
     def classes(self) -> Array:
@@ -106,11 +102,7 @@ class Model:
 
     def choices(self) -> list[FamilyChoice]:
         """The family with the largest evidence for every column, as a function of the statistics."""
-        name, function = ("averaged", self._average_choices) if self.average else ("chosen", self._best_choices)
-        return self._derive(name, function)
-
-    def _derive(self, name: str, function: Callable[[], list[FamilyChoice]]) -> list[FamilyChoice]:
-        return self.statistics.derive(name, lambda _: function(), self.schema)
+        return self.statistics.derive("chosen", lambda _: self._best_choices(), self.schema)
 
     def _best_choices(self) -> list[FamilyChoice]:
         choices = []
@@ -146,59 +138,12 @@ class Model:
         record = take_columns(self.statistics.parts[b][k], positions)
         return FamilyChoice(b, positions, family_with_prior(self.schema.blocks[b].candidates[k], record), record)
 
-    def _average_choices(self) -> list[FamilyChoice]:
-        """Choices for averaging: certain columns as they are, uncertain ones with their inclusion probability.
-
-        Each token of a text is a feature: texts are averaged over all sets of tokens.
-        """
-        choices = []
-        for whole in self._derive("chosen", self._best_choices):
-            block = self.schema.blocks[whole.block]
-            if block.kind == "text":
-                choices.append(whole._replace(family=block.text_family().with_token_averaging()))
-                continue
-            k = next(k for k, candidate in enumerate(block.candidates) if matches_candidate(whole.family, candidate))
-            inclusion = column_inclusion(whole.family, whole.statistics)
-            sure = inclusion > 1 - INCLUSION_TOLERANCE
-            maybe = ~sure & (inclusion > INCLUSION_TOLERANCE)
-            if sure.any():
-                choices.append(self._make_choice(whole.block, k, whole.positions[sure]))
-            if maybe.any():
-                choice = self._make_choice(whole.block, k, whole.positions[maybe])
-                choices.append(choice._replace(inclusion=inclusion[maybe]))
-        return choices
-
     def find_filled_columns(self) -> set[str]:
         """The columns with at least one learned cell."""
         names: set[str] = set()
         for block, (record, *_) in zip(self.schema.blocks, self.statistics.parts, strict=True):
             names.update(name for name, filled in zip(block.names, find_filled(record), strict=True) if filled)
         return names
-
-    # -- inclusion of columns ------------------------------------------------------------------------------------
-
-    def inclusion_probability(self) -> dict[str, float]:
-        """Probability that each column depends on the class; zero for an empty column.
-
-        A text depends on the class if any of its tokens does.
-        """
-        found = dict.fromkeys(self.schema.names, 0.0)
-        for name, tokens in self.token_inclusion().items():
-            # tokens are independent given the data: 1 - P(no token depends on the class)
-            found[name] = float(1 - np.prod([1 - r for r in tokens.values()]))
-        for choice in self._derive("chosen", self._best_choices):
-            block = self.schema.blocks[choice.block]
-            if block.kind != "text":
-                inclusion = column_inclusion(choice.family, choice.statistics)
-                found.update({block.names[j]: float(r) for j, r in zip(choice.positions, inclusion, strict=True)})
-        return found
-
-    def token_inclusion(self) -> dict[str, dict[str, float]]:
-        """Probability that each token depends on the class, for each column of texts."""
-        return {
-            self.schema.blocks[b].names[0]: family.inclusion_probability(record)
-            for family, record, b in self._list_texts()
-        }
 
     # -- scores --------------------------------------------------------------------------------------------------
 
@@ -219,6 +164,14 @@ class Model:
             columns = places[choice.block][choice.positions]
             terms[:, :, columns] = choice.log_likelihood(block.data, self.estimate)
         return terms
+
+    def log_density(self, cells: Sequence[Cells]) -> Array:
+        """log p(x), the sum over all classes, (rows,)."""
+        return log_sum_exp(self.log_joint(cells), axis=1)
+
+    def leave_one_out_density(self, cells: Sequence[Cells], group: Array) -> Array:
+        """log p(x) of learned rows, each by the model without it, (rows,)."""
+        return log_sum_exp(self.leave_one_out(cells, group), axis=1)
 
     def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
         """Log-likelihood of the class prior and every column, per row and class."""
@@ -297,11 +250,9 @@ class Model:
         blocks = zip(self.schema.blocks, self.schema.find_places(), self.statistics.parts, cells, strict=False)
         for block, places, records, x in blocks:
             if isinstance(x, TextCells):
-                family = block.text_family()
-                text = family.with_token_averaging() if self.average else family
-                terms[:, :, places] = text.leave_one_out(records[0], x.data, group, self.estimate)
+                terms[:, :, places] = block.text_family().leave_one_out(records[0], x.data, group, self.estimate)
             else:
-                terms[:, :, places] = leave_out_block(block, records, x, group, self.estimate, self.average)
+                terms[:, :, places] = leave_out_block(block, records, x, group, self.estimate)
         return terms
 
     def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:

@@ -10,23 +10,16 @@ from numpy.typing import ArrayLike
 from priory.core.input_guard import describe_difference
 from priory.core.logspace import log
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
-from priory.naive_bayes.array_rows import (
-    BlockTransform,
-    Matrix,
-    find_first_cell,
-    is_finite,
-    raise_not_finite,
-    sum_columns,
-)
-from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, score_matrix
+from priory.naive_bayes import array_rows
+from priory.naive_bayes.array_rows import Alpha, Matrix
 
 
-class BernoulliModel(CountModel):
+class BernoulliModel(array_rows.CountModel):
     """``p(x_j = 1 | c)``, the posterior mean under Beta(alpha, alpha)."""
 
     def log_probabilities(self) -> tuple[Array, Array]:
@@ -41,15 +34,15 @@ class BernoulliModel(CountModel):
         yes, no = (np.where(never | always, 0.0, v) for v in (yes, no))
         binarise = make_binariser(cells, self.parameters.binarize)
         # x log p + (1 - x) log(1 - p) = x (log p - log(1 - p)) + log(1 - p)
-        joint = score_matrix(cells, yes - no, no.sum(axis=1) + self.log_prior(), binarise)
+        joint = array_rows.score_matrix(cells, yes - no, no.sum(axis=1) + self.log_prior(), binarise)
         if never.any() or always.any():
             # for each row and class, the columns that contradict a probability of 0 or 1
-            contradictions = score_matrix(cells, never * 1.0 - always * 1.0, always.sum(axis=1), binarise)
+            contradictions = array_rows.score_matrix(cells, never * 1.0 - always * 1.0, always.sum(axis=1), binarise)
             joint[contradictions > 0] = -np.inf
         return joint
 
 
-class BernoulliRows(CountRows):
+class BernoulliRows(array_rows.CountRows):
     """Rows in which every column is present or absent."""
 
     estimator = "BernoulliNB"
@@ -70,13 +63,13 @@ class BernoulliRows(CountRows):
 
     def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[BernoulliStatistics]:
         binarise = make_binariser(cells, self.parameters.binarize)
-        successes = sum_columns(cells, group, weight, len(n), binarise)
+        successes = array_rows.sum_columns(cells, group, weight, len(n), binarise)
         # n (classes, 1) holds for all columns: the drop-in allows no missing cells
         return (BernoulliStatistics(n[:, None], successes, np.zeros((len(n), 1))),)
 
 
 @register_estimator(find_fault=find_classifier_fault)
-class BernoulliNB(CountNB):
+class BernoulliNB(array_rows.CountNB):
     """Naive Bayes for binary columns: ``p(x_j = 1 | c) = (count + alpha) / (rows + 2 alpha)``.
 
     Parameters
@@ -154,16 +147,16 @@ class BernoulliNB(CountNB):
         return np.asarray(self._learned().model().log_probabilities()[0])
 
 
-def make_binariser(x: Matrix, threshold: float | None) -> BlockTransform:
+def make_binariser(x: Matrix, threshold: float | None) -> array_rows.BlockTransform:
     """Make a function that converts a block of ``x`` to 0 and 1."""
 
     def binarise(block: Array) -> Array:
-        if not is_finite(block):
-            raise_not_finite(x)
+        if not array_rows.is_finite(block):
+            array_rows.raise_not_finite(x)
         if threshold is not None:
             return np.asarray(block > threshold)
         if not ((block == 0) | (block == 1)).all():
-            row, column, value = find_first_cell(x, lambda v: (v != 0) & (v != 1)) or (0, 0, 0.0)
+            row, column, value = array_rows.find_first_cell(x, lambda v: (v != 0) & (v != 1)) or (0, 0, 0.0)
             raise DataError(f"row {row}, column {column} holds {value:g}, not 0 or 1; set binarize to a threshold.")
         return block
 

@@ -8,16 +8,16 @@ from sklearn.utils import Tags
 
 from priory.core.column_kernels import count_codes, score_by_lookup
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
 from priory.core.sharding import map_shards
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.value_counts import ValueCounts
 from priory.learning.row_kind import Parameters
 from priory.model.model_statistics import ModelStatistics
-from priory.naive_bayes.array_rows import check_finite, make_count_checker, warn_of_fractions
-from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, compute_alpha, log_shares
+from priory.naive_bayes import array_rows
+from priory.naive_bayes.array_rows import Alpha
 
 MAX_CATEGORY_CELLS = 1 << 28  # two gigabytes of counts
 MAX_CATEGORIES = 1 << 40
@@ -25,7 +25,7 @@ FREE_CATEGORY_CELLS = 1 << 20  # counts that any model file may ask for
 MAX_CELLS_PER_COUNT = 64  # more counts that it may ask for, per count stored in it
 
 
-class CategoricalModel(CountModel):
+class CategoricalModel(array_rows.CountModel):
     """``p(k | c)`` for every category of every column."""
 
     def count_categories(self) -> Array:
@@ -45,7 +45,7 @@ class CategoricalModel(CountModel):
         """For each column log p(k | c), (classes, categories + 1); the last is 0: an unseen category is ignored."""
 
         def compute(records: tuple[ValueCounts, ...], alpha: Alpha) -> list[Array]:
-            return [np.pad(log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.list_counts()]
+            return [np.pad(array_rows.log_shares(counts + alpha), ((0, 0), (0, 1))) for counts in self.list_counts()]
 
         return list(
             self.derive("tables", compute, check_min_categories(self.parameters, self.rows.n_columns).tobytes())
@@ -54,7 +54,7 @@ class CategoricalModel(CountModel):
     def log_joint(self, cells: Array) -> Array:
         tables = self.log_probability_tables()
         unseen = np.array([t.shape[1] - 1 for t in tables])
-        counted = make_count_checker(cells, self.rows.estimator)
+        counted = array_rows.make_count_checker(cells, self.rows.estimator)
         # every row reads one entry of the first table, so the prior can be part of it
         tables[0] = tables[0] + self.log_prior()[:, None]
 
@@ -66,7 +66,7 @@ class CategoricalModel(CountModel):
         return score_by_lookup(encode_rows, len(cells), tables)
 
 
-class CategoricalRows(CountRows):
+class CategoricalRows(array_rows.CountRows):
     """Rows of numbered categories."""
 
     estimator = "CategoricalNB"
@@ -79,8 +79,8 @@ class CategoricalRows(CountRows):
 
     def convert(self, x: Array) -> Array:
         if x.dtype.kind == "f":
-            check_finite(x)
-            warn_of_fractions(x)
+            array_rows.check_finite(x)
+            array_rows.warn_of_fractions(x)
         return x
 
     def count_records(self, cells: Array, n: Array, group: Array, weight: Array | None) -> tuple[ValueCounts, ...]:
@@ -91,7 +91,7 @@ class CategoricalRows(CountRows):
 
     def find_fault(self, statistics: ModelStatistics) -> str | None:
         """Check that categories are whole numbers, and their table not much larger than the file."""
-        compute_alpha(self.parameters, self.n_columns)
+        array_rows.compute_alpha(self.parameters, self.n_columns)
         parts = statistics.parts
         if not all(isinstance(p, ValueCounts) and p.values.dtype.kind == "i" and (p.values >= 0).all() for p in parts):
             return "a category is not a whole number"
@@ -108,7 +108,7 @@ class CategoricalRows(CountRows):
 
 
 @register_estimator(find_fault=find_classifier_fault)
-class CategoricalNB(CountNB):
+class CategoricalNB(array_rows.CountNB):
     """Naive Bayes for numbered categories: ``p(k | c) = (count + alpha) / (rows + alpha * categories)``.
 
     A category that no row had gives no evidence for any class.
@@ -216,7 +216,7 @@ def check_min_categories(parameters: Parameters, n_columns: int) -> Array:
 
 def _count_categories(x: Array, classes: int) -> Array:
     """Count the categories of each column: one more than the largest that occurs."""
-    counted = make_count_checker(x, CategoricalNB.__name__)
+    counted = array_rows.make_count_checker(x, CategoricalNB.__name__)
     # (columns,): the maximum over all shards of rows
     largest = np.max(list(map_shards(lambda part: counted(x[part]).max(axis=0), len(x))), axis=0)
     if float(largest.astype(float).sum()) * classes > MAX_CATEGORY_CELLS:

@@ -16,9 +16,8 @@ from sklearn.utils import Tags
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import MAX_EXACT_COUNT
-from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
@@ -27,23 +26,13 @@ from priory.families.base import ESTIMATES, ArrayFamily
 from priory.families.bernoulli import BernoulliStatistics
 from priory.families.gamma import MAX_GAMMA_VALUE, MIN_GAMMA_VALUE, GammaStatistics
 from priory.families.poisson import PoissonStatistics
-from priory.naive_bayes.array_rows import (
-    ArrayModel,
-    ArrayRows,
-    Matrix,
-    MatrixT,
-    find_first_cell,
-    make_count_checker,
-    map_cells,
-    observe_sparse_counts,
-    score_stored_cells,
-    warn_of_fractions,
-)
+from priory.naive_bayes import array_rows
+from priory.naive_bayes.array_rows import Matrix
 
 CONJUGATE_CHUNK_CELLS = 1 << 16  # rows x classes x columns at a time: a family may need a few dozen numbers each
 
 
-class ConjugateRows(ArrayRows):
+class ConjugateRows(array_rows.ArrayRows):
     """Rows of a classifier with ``priors`` for the classes and a choice of ``estimate`` for the parameters."""
 
     estimates: ClassVar[tuple[str, ...]] = ESTIMATES
@@ -54,7 +43,7 @@ class ConjugateRows(ArrayRows):
 
 
 @dataclass(frozen=True, eq=False)
-class FamilyModel(ArrayModel):
+class FamilyModel(array_rows.ArrayModel):
     """Naive Bayes with the same family for every column."""
 
     rows: FamilyRows
@@ -125,7 +114,7 @@ class PoissonModel(FamilyModel):
 
         classes = len(self.statistics.n)
         # log p of a row of zeros, plus the difference that each stored cell makes
-        events = score_stored_cells(cells, score_events, classes, CONJUGATE_CHUNK_CELLS // classes + 1)
+        events = array_rows.score_stored_cells(cells, score_events, classes, CONJUGATE_CHUNK_CELLS // classes + 1)
         return events + without_events.sum(axis=1) + self.log_prior()
 
     def _cell_log_likelihoods(self, cells: Array, columns: Array) -> Array:
@@ -153,14 +142,14 @@ class PoissonRows(FamilyRows):
     def convert(self, x: Matrix) -> Matrix:
         x = _widen_floats(x)
         check_cells(x, "PoissonNB", lambda v: v > MAX_EXACT_COUNT, "counts above 2**53 are not exact: scale them")
-        if not warn_of_fractions(x):
+        if not array_rows.warn_of_fractions(x):
             return x
         return np.floor(x) if isinstance(x, np.ndarray) else x.floor()
 
     def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Statistics, ...]:
         if isinstance(cells, np.ndarray):
             return (Poisson().observe(cells, group, len(n), weight),)
-        return (observe_sparse_counts(cells, group, weight, len(n)),)
+        return (array_rows.observe_sparse_counts(cells, group, weight, len(n)),)
 
 
 @register_estimator(find_fault=find_classifier_fault)
@@ -335,15 +324,15 @@ class GammaNB(FamilyNB):
 
 def check_cells(x: Matrix, name: str, is_outside: Callable[[Array], Array], remedy: str) -> None:
     """Raise if a cell is negative, NaN, infinite, or ``is_outside``."""
-    counted = make_count_checker(x, name)
-    if any(map_cells(lambda v: bool(is_outside(counted(v)).any()), x)):
-        row, column, value = find_first_cell(x, is_outside) or (0, 0, 0.0)
+    counted = array_rows.make_count_checker(x, name)
+    if any(array_rows.map_cells(lambda v: bool(is_outside(counted(v)).any()), x)):
+        row, column, value = array_rows.find_first_cell(x, is_outside) or (0, 0, 0.0)
         raise DataError(f"row {row}, column {column} holds {value:g}; {remedy}.")
 
 
-def _widen_floats(x: MatrixT) -> MatrixT:
+def _widen_floats(x: array_rows.MatrixT) -> array_rows.MatrixT:
     """Convert floats to double precision; keep integers."""
-    wide: MatrixT = x.astype(float, copy=False) if x.dtype.kind == "f" else x  # type: ignore[assignment]
+    wide: array_rows.MatrixT = x.astype(float, copy=False) if x.dtype.kind == "f" else x  # type: ignore[assignment]
     return wide
 
 

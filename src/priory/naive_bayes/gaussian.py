@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from priory.core.column_kernels import score_gaussian
 from priory.core.exact_sums import ExactSums
 from priory.core.logspace import LOG_TWO_PI
-from priory.core.registration import register_estimator
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.label_encoding import convert_to_numpy
@@ -24,23 +24,15 @@ from priory.families.gaussian import Gaussian
 from priory.families.moments import Moments
 from priory.learning.row_kind import Purpose
 from priory.model.model_statistics import ModelStatistics
-from priory.naive_bayes.array_rows import (
-    ArrayBatch,
-    ArrayModel,
-    ArrayRows,
-    Matrix,
-    check_finite,
-    observe_sparse_moments,
-    raise_not_finite,
-    split_sparse_rows,
-)
+from priory.naive_bayes import array_rows
+from priory.naive_bayes.array_rows import ArrayBatch, Matrix
 
 MAX_VARIANCE_RATIO = 1000.0  # smoothing ignores how much wider than this (in variance) another column is
 MIN_VARIANCE_SHARE = 1e-9  # of a column's variance: the least variance of a class, even if it shows one value only
 MIN_VARIANCE = 1e-300  # in units squared: the precision of anything narrower is infinite
 
 
-class GaussianModel(ArrayModel):
+class GaussianModel(array_rows.ArrayModel):
     """``x_j | c ~ N(theta_cj, var_cj)``."""
 
     @property
@@ -71,14 +63,16 @@ class GaussianModel(ArrayModel):
         return np.asarray(self.parameters.var_smoothing * smallest)
 
     def log_joint(self, cells: Matrix) -> Array:
-        check_finite(cells)
+        array_rows.check_finite(cells)
         centre, precision, constant = self.density_parameters()
         # the prior is added to the constant of the first column: (classes, columns)
         constant = np.insert(constant[:, 1:], 0, constant[:, 0] + self.log_prior(), axis=1)
         parameters = self.moments.units(), centre, precision, constant
         if isinstance(cells, np.ndarray):
             return score_gaussian(cells, *parameters)
-        return np.concatenate([score_gaussian(block.toarray(), *parameters) for block in split_sparse_rows(cells)])
+        return np.concatenate(
+            [score_gaussian(block.toarray(), *parameters) for block in array_rows.split_sparse_rows(cells)]
+        )
 
     def density_parameters(self) -> tuple[Array, Array, Array]:
         """Centre and precision in units, and the logarithm of the density at the centre: (classes, columns) each."""
@@ -96,7 +90,7 @@ class GaussianModel(ArrayModel):
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianRows(ArrayRows):
+class GaussianRows(array_rows.ArrayRows):
     """Rows of numbers, in any array library that scikit-learn is configured to accept."""
 
     estimator = "GaussianNB"
@@ -132,16 +126,16 @@ class GaussianRows(ArrayRows):
 
     def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Moments]:
         if not isinstance(cells, np.ndarray):
-            check_finite(cells)
-            return (observe_sparse_moments(cells, group, weight, len(n)),)
+            array_rows.check_finite(cells)
+            return (array_rows.observe_sparse_moments(cells, group, weight, len(n)),)
         try:
             moments = Gaussian().observe(cells, group, len(n), weight)
         except DataError:
-            raise_not_finite(cells)
+            array_rows.raise_not_finite(cells)
             raise
         # Missing cells are not counted, which shows in n. Rows of weight 0 are never counted: look at their cells.
         if weight is not None or (moments.n != n[:, None]).any():
-            check_finite(cells)
+            array_rows.check_finite(cells)
         return (moments,)
 
 

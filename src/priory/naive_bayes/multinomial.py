@@ -11,18 +11,12 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator, register_record
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_estimator, register_record
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
-from priory.naive_bayes.array_rows import (
-    Matrix,
-    make_count_checker,
-    raise_not_finite,
-    sum_columns,
-)
-from priory.naive_bayes.discrete import Alpha, CountModel, CountNB, CountRows, log_shares, score_matrix
+from priory.naive_bayes import array_rows
+from priory.naive_bayes.array_rows import Alpha, Matrix
 
 
 @register_record("Occurrences", axes={"n": "c", "tokens": "cd"})
@@ -36,22 +30,24 @@ class Occurrences(Statistics):
     tokens: Array
 
 
-class MultinomialModel(CountModel):
+class MultinomialModel(array_rows.CountModel):
     """Scores rows by ``x @ weights.T``."""
 
     def weights(self) -> Array:
         """(classes, columns): the weight of one occurrence of each token, log p(token | c)."""
-        return self.derive("weights", lambda records, alpha: log_shares(records[0].tokens + alpha))
+        return self.derive("weights", lambda records, alpha: array_rows.log_shares(records[0].tokens + alpha))
 
     def class_term(self) -> Array:
         """(classes,): the constant added to the score of each row."""
         return self.log_prior()
 
     def log_joint(self, cells: Matrix) -> Array:
-        return score_matrix(cells, self.weights(), self.class_term(), make_count_checker(cells, self.rows.estimator))
+        return array_rows.score_matrix(
+            cells, self.weights(), self.class_term(), array_rows.make_count_checker(cells, self.rows.estimator)
+        )
 
 
-class TokenRows(CountRows):
+class TokenRows(array_rows.CountRows):
     """Rows of counts."""
 
     estimator = "MultinomialNB"
@@ -60,15 +56,17 @@ class TokenRows(CountRows):
 
     def count_records(self, cells: Matrix, n: Array, group: Array, weight: Array | None) -> tuple[Occurrences]:
         with np.errstate(over="ignore", invalid="ignore"):
-            tokens = sum_columns(cells, group, weight, len(n), make_count_checker(cells, self.estimator))
+            tokens = array_rows.sum_columns(
+                cells, group, weight, len(n), array_rows.make_count_checker(cells, self.estimator)
+            )
         if not np.isfinite(tokens).all():
-            raise_not_finite(cells)
+            array_rows.raise_not_finite(cells)
             column = int(np.argwhere(~np.isfinite(tokens))[0, 1])
             raise DataError(f"the counts of column {column} add up to infinity; scale them.")
         return (Occurrences(n, tokens),)
 
 
-class TokenNB(CountNB):
+class TokenNB(array_rows.CountNB):
     """Attributes common to the multinomial and its complement."""
 
     __slots__ = ()
@@ -230,7 +228,7 @@ class ComplementModel(MultinomialModel):
         tokens = records[0].tokens  # (classes, columns)
         # weights must be finite: without smoothing a token that never occurred gets the smallest positive float
         others = np.maximum(tokens.sum(axis=0) - tokens + alpha, np.finfo(float).tiny)
-        logged = log_shares(others)
+        logged = array_rows.log_shares(others)
         if not self.parameters.norm:
             return -logged
         # logarithms and their sum are both negative, so the normalised weights are positive

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,23 +11,61 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from priory.core.logspace import LOG_TWO_PI
-from priory.core.registration import register_estimator
 from priory.core.sharding import score_shards
+from priory.core.statistics import register_estimator
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
 from priory.families.base import nan_where_zero
 from priory.families.gaussian import MAX_ABS_Z
 from priory.families.moments import Scatter
-from priory.families.multivariate_gaussian import MultivariateGaussian
-from priory.naive_bayes.array_rows import ArrayModel, check_finite
+from priory.naive_bayes.array_rows import MAX_MULTIPLICATIONS_AT_ONCE, ArrayModel, check_finite
 from priory.naive_bayes.conjugate import ConjugateRows
-from priory.naive_bayes.discrete import MAX_MULTIPLICATIONS_AT_ONCE
-
-# statistics do not depend on the prior: any instance can compute them
-PLACEHOLDER_PRIOR = MultivariateGaussian(location=0.0, strength=1.0, degrees=1.0, scale=1.0)
 
 MIN_COVARIANCE_SHARE = 1e-9  # of a column's variance: added to all variances of a class
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseWishart:
+    """A belief about mean and covariance: ``μ | Σ ~ N(location, Σ/strength)``, ``Σ ~ IW(degrees, scale)``.
+
+    Everything is in units of the columns. See Murphy (2007), section 8.
+    """
+
+    location: Array  # (columns,) or (classes, columns)
+    strength: Array  # () or (classes,): virtual rows behind the location
+    degrees: Array  # () or (classes,): degrees of freedom of Σ
+    scale: Array  # (columns, columns) or (classes, columns, columns)
+
+    @classmethod
+    def empirical_prior(cls, statistics: Scatter) -> Self:
+        """The pooled mean, with little weight, and uncorrelated columns with their variance within classes."""
+        rows, classes, d = nan_where_zero(statistics.n.sum()), max((statistics.n > 0).sum(), 1), len(statistics.unit)
+        pooled = statistics.pool_classes()
+        # Variances (columns,) over all rows and within classes. ``total / classes**2`` keeps the latter positive where
+        # every class has one row; ``some`` excludes constant columns.
+        total = np.diagonal(pooled.scatter_matrix()[0]) / rows
+        within = np.diagonal(statistics.scatter_matrix().sum(axis=0)) + total / classes**2
+        within = within / np.maximum(rows - classes + 1, 1.0)
+        some = np.isfinite(within) & (within > 0)
+        strength = np.min(np.where(some, within, 1.0) / np.where(some, total, 1.0), initial=1.0)
+        scale = np.diag(np.where(some, within, 1.0))
+        return cls(np.nan_to_num(pooled.mean()[0]), np.asarray(strength), np.asarray(d + 1.0), scale)
+
+    def __add__(self, statistics: Scatter) -> Self:
+        # The scatter about the class mean, plus the outer product of how far that mean is from the prior's location.
+        # n is (classes, 1), mean and off (classes, columns), pull (classes, columns, columns).
+        n = statistics.n[:, None]
+        mean = np.where(n > 0, statistics.mean(), self.location)
+        strength = self.strength + statistics.n
+        off = mean - self.location
+        pull = (statistics.n * self.strength / strength)[:, None, None] * off[:, :, None] * off[:, None, :]
+        return type(self)(
+            (self.strength * self.location + n * mean) / strength[:, None],
+            strength,
+            self.degrees + statistics.n,
+            self.scale + statistics.scatter_matrix() + pull,
+        )
 
 
 class GaussianBayesModel(ArrayModel):
@@ -38,14 +77,14 @@ class GaussianBayesModel(ArrayModel):
         scatter: Scatter = self.statistics.parts[0]
         return scatter
 
-    def _posterior(self) -> MultivariateGaussian:
+    def _posterior(self) -> NormalInverseWishart:
         """The posterior of each class; a shared covariance learns from all classes."""
         scatter = self.scatter
-        prior = MultivariateGaussian.empirical_prior(scatter)
+        prior = NormalInverseWishart.empirical_prior(scatter)
         belief = prior + scatter
         if self.parameters.covariance == "class":
             return belief
-        scale = np.asarray(belief.scale)
+        scale = belief.scale
         # (columns, columns): the prior's scale once, plus the scatter of every class
         pooled = prior.scale + (scale - prior.scale).sum(axis=0)
         return replace(
@@ -60,8 +99,8 @@ class GaussianBayesModel(ArrayModel):
         if self.parameters.estimate != "ml":
             belief = self._posterior()
             # mean of an inverse Wishart: scale / (degrees - columns - 1)
-            left = nan_where_zero(np.asarray(belief.degrees) - len(scatter.unit) - 1)
-            return np.asarray(belief.location), np.asarray(belief.scale / left[:, None, None])
+            left = nan_where_zero(belief.degrees - len(scatter.unit) - 1)
+            return belief.location, np.asarray(belief.scale / left[:, None, None])
         spread, n = scatter.scatter_matrix(), scatter.n
         if self.parameters.covariance == "shared":
             spread, n = np.broadcast_to(spread.sum(axis=0), spread.shape), np.full(len(n), n.sum())
@@ -92,16 +131,16 @@ class GaussianBayesModel(ArrayModel):
         if self.parameters.estimate == "predictive":
             belief = self._posterior()
             # multivariate Student-t with degrees - columns + 1 degrees of freedom
-            strength = np.asarray(belief.strength)
-            centre, spread = np.asarray(belief.location), belief.scale * ((strength + 1) / strength)[:, None, None]
-            power = (np.asarray(belief.degrees) + 1) / 2
+            strength = belief.strength
+            centre, spread = belief.location, belief.scale * ((strength + 1) / strength)[:, None, None]
+            power = (belief.degrees + 1) / 2
             base = gammaln(power) - gammaln(power - d / 2) - d / 2 * np.log(np.pi)
         else:
             centre, spread = self.mean_and_covariance()
-            floor = MIN_COVARIANCE_SHARE * MultivariateGaussian.empirical_prior(self.scatter).scale
+            floor = MIN_COVARIANCE_SHARE * NormalInverseWishart.empirical_prior(self.scatter).scale
             spread, power, base = spread + floor, np.zeros(len(centre)), np.full(len(centre), -d / 2 * LOG_TWO_PI)
         # (classes,): classes without rows, which get no evidence
-        silent = np.isnan(spread).any(axis=(1, 2)) | np.isnan(centre).any(axis=1)
+        silent = np.asarray(np.isnan(spread).any(axis=(1, 2)) | np.isnan(centre).any(axis=1))
         spread = np.where(silent[:, None, None], np.eye(d), spread)
         # spread = root rootᵀ and whiten = root⁻¹, so |whiten z|² is the distance and the determinant a product
         root = self._cholesky(spread)
@@ -137,7 +176,7 @@ class GaussianBayesRows(ConjugateRows):
         return x
 
     def count_records(self, cells: Array, n: Array, group: Array, weight: Array | None) -> tuple[Scatter]:
-        return (PLACEHOLDER_PRIOR.observe(cells, group, len(n), weight),)
+        return (Scatter.of(cells, group, len(n), weight),)
 
 
 @register_estimator(find_fault=find_classifier_fault)

@@ -14,13 +14,15 @@ from priory.plots.evaluation_plots import (
     roc_curves,
     score_histogram,
 )
-from priory.plots.family_plots import fitted_family, likelihood_curve, parameter_growth
 from priory.plots.hypothesis_plots import (
     belief,
     belief_curve,
     description_lengths,
+    fitted_family,
+    likelihood_curve,
     mosaic,
     next_outcome_curve,
+    parameter_growth,
     posterior_bars,
     posterior_curves,
     version_space,

@@ -175,7 +175,7 @@ def nomogram(model: TableModel, label: Label | None = None) -> Figure:
 
     Add up the log odds of the values of a row and of the prior; the scale at the bottom converts the sum to the
     probability that ``predict_proba`` returns. A value that is impossible in one class has infinite log odds, and is
-    drawn as an arrow beyond the others. The model must have two classes and no corrections of several columns together:
+    drawn as an arrow beyond the others. The model must have two classes and no corrections:
     ``NaiveBayes(calibrate=False)`` or ``NaiveBayes.textbook()``.
     """
     label = model.classes_.tolist()[-1] if label is None else label
@@ -220,10 +220,10 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
         rows = [{**empty, name: value} for value in values]
         points[name] = {}
         for value, ledger in zip(values, model.explain(rows), strict=True):
-            if any(line.name == "(together)" for line in ledger.lines):
+            if ledger.corrections:
                 raise DataError(
-                    "the model has corrections of several columns together, which a nomogram cannot show; "
-                    "use NaiveBayes(calibrate=False) or NaiveBayes.textbook()."
+                    "the model has corrections, by which columns do not simply add up; for a nomogram use "
+                    "NaiveBayes(calibrate=False) or NaiveBayes.textbook()."
                 )
             weights = ledger.weights(label, next(c for c in classes if c != label))
             # entry 0 is the prior

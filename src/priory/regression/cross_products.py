@@ -9,18 +9,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from priory.core.exact_products import (
-    choose_units,
-    count_pairs,
-    divide_integers,
-    index_pairs,
-    list_pairs,
-    move_columns,
-    sum_products_of_rows,
-)
+from priory.core import exact_products
 from priory.core.exact_sums import ExactSums
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics
+from priory.core.statistics import Statistics, register_record
 from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 
@@ -55,7 +46,9 @@ class CrossProducts(Statistics):
     terms: tuple[Term, ...]
 
     def find_fault(self) -> str | None:
-        if self.products.shape != (count_pairs(2 + len(self.terms)),) or len(set(self.terms)) != len(self.terms):
+        if self.products.shape != (exact_products.count_pairs(2 + len(self.terms)),) or len(set(self.terms)) != len(
+            self.terms
+        ):
             return "there is not one sum for each pair of terms"
         if not all(term.kind in TERM_KINDS for term in self.terms):
             return "a term is neither a value nor a level nor a missing flag"
@@ -70,7 +63,7 @@ class CrossProducts(Statistics):
 
     def _find_squares(self) -> Array:
         """Return the positions of the squares of one, target and terms among the pairs, (2 + terms,)."""
-        return np.diagonal(index_pairs(2 + len(self.terms)))
+        return np.diagonal(exact_products.index_pairs(2 + len(self.terms)))
 
     # -- terms -----------------------------------------------------------------------------------------------------
 
@@ -99,10 +92,10 @@ class CrossProducts(Statistics):
         place = {term: i for i, term in enumerate(self.terms, start=2)}
         # the old position of each new column; -1 for a term that is new
         order = np.array([0, 1, *(place.get(term, -1) for term in terms)])
-        left, right = (order[side] for side in list_pairs(len(order)))
+        left, right = (order[side] for side in exact_products.list_pairs(len(order)))
         known = (left >= 0) & (right >= 0)
         # (pairs, limbs): the sums of known pairs, zero for new ones
-        limbs = self.products.limbs[index_pairs(2 + len(self.terms))[left, right]]
+        limbs = self.products.limbs[exact_products.index_pairs(2 + len(self.terms))[left, right]]
         return CrossProducts(ExactSums.from_limbs(np.where(known[:, None], limbs, 0), self.products.base), terms)
 
     # -- the algebra -----------------------------------------------------------------------------------------------
@@ -146,16 +139,18 @@ class CrossProducts(Statistics):
         for value, flag in self.find_missing_flags():
             n[value] -= sums[1 + flag]
         values = np.array([True, *(term.kind == "value" for term in self.terms)]) & (n > 0)
-        return np.where(values, divide_integers(sums[1:], np.where(values, n, 1)), 0.0)
+        return np.where(values, exact_products.divide_integers(sums[1:], np.where(values, n, 1)), 0.0)
 
     def choose_units(self) -> Array:
         """Return a power of two for the target and each term, (1 + terms,); 1 for columns of ordinary magnitude."""
-        return self.derive("units", lambda r: choose_units(r.products[0], r.products[r._find_squares()[1:]]))
+        return self.derive(
+            "units", lambda r: exact_products.choose_units(r.products[0], r.products[r._find_squares()[1:]])
+        )
 
     def move_cells(self, step: Array) -> ExactSums:
         """Return the exact products of the same rows with ``step`` (1 + terms,) added to every cell present."""
         flags = [(1 + value, 1 + flag) for value, flag in self.find_missing_flags()]
-        return move_columns(self.products, np.concatenate([[0.0], step]), flags)
+        return exact_products.move_columns(self.products, np.concatenate([[0.0], step]), flags)
 
 
 def _find_impossible(sums: Array, sums_exponent: int, squares: Array, squares_exponent: int) -> int | None:
@@ -204,7 +199,9 @@ def accumulate_products(
         fill_design_matrix(x[part], inputs, design, z[:, 2:])
         return z
 
-    return CrossProducts(sum_products_of_rows(take_rows, len(y), 2 + len(design), w), design).drop_empty_terms()
+    return CrossProducts(
+        exact_products.sum_products_of_rows(take_rows, len(y), 2 + len(design), w), design
+    ).drop_empty_terms()
 
 
 def find_missing_columns(x: Array) -> Array:
@@ -260,9 +257,9 @@ def centre_products(statistics: CrossProducts, centre: Array, unit: Array) -> Ce
 
     def compute(record: CrossProducts) -> CentredProducts:
         size = np.concatenate([[0], np.frexp(unit)[1] - 1])  # log2 units of the constant, the target and the terms
-        left, right = list_pairs(len(size))
+        left, right = exact_products.list_pairs(len(size))
         # exact sums of all pairs, expanded to a symmetric matrix (2 + terms, 2 + terms)
-        matrix = record.move_cells(-centre).to_floats(size[left] + size[right])[index_pairs(len(size))]
+        matrix = record.move_cells(-centre).to_floats(size[left] + size[right])[exact_products.index_pairs(len(size))]
         return CentredProducts(float(matrix[0, 0]), matrix[0, 1:], matrix[1:, 1:])
 
     return statistics.derive("centred", compute, centre.tobytes(), unit.tobytes())

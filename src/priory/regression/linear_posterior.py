@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dtrtri
 from scipy.special import gammaln, stdtrit
 
 from priory.core.logspace import LOG_TWO_PI, log
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.regression.cross_products import CrossProducts, centre_products
@@ -280,6 +280,7 @@ class NormalInverseGamma:
 def _factorise_precision(precision: Array) -> tuple[Array, Array]:
     """Return the Cholesky factor of the precision scaled to a unit diagonal, and the scale, (weights,)."""
     diagonal = np.diag(precision)
+    # with ones on the diagonal a small pivot means dependent columns, in units of any size
     unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     try:
         lower = np.linalg.cholesky(precision * np.outer(unit, unit))

@@ -15,22 +15,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from priory.core.atomic_state import replace_state
 from priory.core.input_guard import check_same_columns, check_same_type, check_sample_weight, guard_input
 from priory.core.optional_attributes import optional_attribute
-from priory.core.registration import register_estimator
-from priory.core.statistics import find_unlearned_row
+from priory.core.statistics import find_unlearned_row, register_estimator
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, NotLearnedError
+from priory.regression import design_matrix
 from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix
-from priory.regression.design_matrix import (
-    NarwhalsFrame,
-    as_data_frame,
-    choose_linear_strength,
-    encode_design_columns,
-    has_non_numeric_columns,
-    term_scales,
-)
 from priory.regression.linear_posterior import NormalInverseGamma, StudentT
 
-COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_", "missing_")  # copied by `merge`
+COLUMN_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "target_", "missing_", "formats_")  # copied by `merge`
 
 
 class LineDraws(NamedTuple):
@@ -113,6 +105,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     statistics_: CrossProducts
     target_: str  # the target column, if the model was trained from files
     missing_: tuple[str, ...]  # the cell values that counted as missing in these files
+    formats_: tuple[tuple[str, str], ...]  # the notations of their numbers, such as 1.234,5, by column
 
     def __init__(
         self,
@@ -221,8 +214,10 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self, X: MatrixLike, y: ArrayLike | None, first: bool = False
     ) -> tuple[Array, Array, tuple[Term, ...]]:
         """Return cells (rows, columns), targets (rows,), and the term of each column of the cells."""
-        frame = as_data_frame(X)
-        has_categories = frame is not None and has_non_numeric_columns(frame) if first else self._has_categories()
+        frame = design_matrix.as_data_frame(X)
+        has_categories = (
+            frame is not None and design_matrix.has_non_numeric_columns(frame) if first else self._has_categories()
+        )
         if has_categories:
             if frame is None:
                 raise DataError("this model has learned a table with named columns; give a data frame.")
@@ -238,13 +233,13 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         return x, target, tuple(Term(i) for i in range(x.shape[1]))
 
     def _read_frame(
-        self, frame: NarwhalsFrame, y: ArrayLike | None, first: bool
+        self, frame: design_matrix.NarwhalsFrame, y: ArrayLike | None, first: bool
     ) -> tuple[Array, Array, tuple[Term, ...]]:
         """Return cells, targets and terms of a data frame in which some columns do not hold numbers."""
         if first:
             self.feature_names_in_ = np.asarray(frame.columns, dtype=object)
             self.n_features_in_ = len(frame.columns)
-        x, inputs = encode_design_columns(frame, self.feature_names_in_)
+        x, inputs = design_matrix.encode_design_columns(frame, self.feature_names_in_)
         with guard_input(y):
             target = np.zeros(len(x)) if y is None else column_or_1d(np.asarray(y), dtype=float, warn=True)
         if len(target) != len(x):
@@ -266,9 +261,9 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
             return self.prior
         level = bool(self.fit_intercept)
         unit = statistics.choose_units()
-        scale = term_scales(statistics, unit) if self.standardise else 1.0 / unit[1:]
+        scale = design_matrix.term_scales(statistics, unit) if self.standardise else 1.0 / unit[1:]
         choose = isinstance(self.prior, str)
-        strength = choose_linear_strength(statistics, scale, level, unit) if choose else float(self.prior)
+        strength = design_matrix.choose_linear_strength(statistics, scale, level, unit) if choose else float(self.prior)
         centre = statistics.centre() if level else np.zeros(len(unit))
         return NormalInverseGamma.ridge(strength * scale**2, centre, level, unit)
 

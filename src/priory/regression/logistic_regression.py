@@ -17,23 +17,13 @@ from priory.core.atomic_state import replace_state
 from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.optional_attributes import optional_attribute, optional_method
-from priory.core.registration import register_estimator
 from priory.core.sharding import limit_blas_threads
 from priory.core.single_rows import SingleRowMethods
-from priory.core.statistics import is_increasing
+from priory.core.statistics import is_increasing, register_estimator
 from priory.core.typing import Array, MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
-from priory.regression import mcmc
+from priory.regression import logistic_posterior, mcmc
 from priory.regression.design_matrix import encode_declared_classes, resolve_declared_classes
-from priory.regression.logistic_posterior import (
-    LaplaceApproximation,
-    TrainingExamples,
-    average_probabilities,
-    choose_logistic_strength,
-    fit_gradient_ascent,
-    fit_newton,
-    prior_precision,
-)
 
 LOGISTIC_METHODS = ("ml", "map", "laplace", "vi", "nuts")
 LOGISTIC_SOLVERS = ("newton", "gradient")
@@ -162,7 +152,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
     _unit: Array  # (columns,)
     _spread: Array  # (classes, contrasts)
     _mean: Array  # (contrasts, 1 + columns)
-    _gaussian: LaplaceApproximation | None
+    _gaussian: logistic_posterior.LaplaceApproximation | None
     _draws: Array | None  # (draws, contrasts, 1 + columns)
 
     def __init__(
@@ -251,10 +241,10 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         weight = check_sample_weight(sample_weight, len(x))
         return x, labels, np.ones(len(x)) if weight is None else weight
 
-    def _make_examples(self, x: Array, code: Array, weight: Array) -> TrainingExamples:
-        return TrainingExamples(self._scale_rows(x), np.eye(len(self.classes_))[code], weight)
+    def _make_examples(self, x: Array, code: Array, weight: Array) -> logistic_posterior.TrainingExamples:
+        return logistic_posterior.TrainingExamples(self._scale_rows(x), np.eye(len(self.classes_))[code], weight)
 
-    def _count_classes(self, before: Array | float, examples: TrainingExamples) -> None:
+    def _count_classes(self, before: Array | float, examples: logistic_posterior.TrainingExamples) -> None:
         self.class_count_ = before + examples.weight @ examples.d
         self.class_prior_ = self.class_count_ / self.class_count_.sum()
 
@@ -266,7 +256,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         self._count_classes(0.0, examples)
         with limit_blas_threads():
             self.strength_ = self._choose_strength(examples)
-            precision = prior_precision(self.strength_, examples.shape[1])
+            precision = logistic_posterior.prior_precision(self.strength_, examples.shape[1])
             self._find_peak(examples, precision)
             self._approximate_posterior(examples, precision)
 
@@ -280,29 +270,31 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
                 f'prior is {strength!r}; give "evidence" or a strength above 0 (for no prior, method="ml").'
             )
 
-    def _choose_strength(self, examples: TrainingExamples) -> float:
+    def _choose_strength(self, examples: logistic_posterior.TrainingExamples) -> float:
         if self.method == "ml":
             return 0.0
-        return choose_logistic_strength(examples) if isinstance(self.prior, str) else float(self.prior)
+        return (
+            logistic_posterior.choose_logistic_strength(examples) if isinstance(self.prior, str) else float(self.prior)
+        )
 
-    def _find_peak(self, examples: TrainingExamples, precision: Array) -> None:
+    def _find_peak(self, examples: logistic_posterior.TrainingExamples, precision: Array) -> None:
         if self.solver == "gradient":
-            peak = fit_gradient_ascent(examples, precision, self.eta, self.tol, self.max_iter)
+            peak = logistic_posterior.fit_gradient_ascent(examples, precision, self.eta, self.tol, self.max_iter)
         else:
-            peak = fit_newton(examples, precision)
+            peak = logistic_posterior.fit_newton(examples, precision)
         self._spread, self._mean, self.n_iter_ = examples.class_contrasts, peak.weights, max(peak.n_iter, 1)
         if self.method == "ml" and np.abs(examples.u @ peak.weights.T).max(initial=0.0) > SEPARATED_LOG_ODDS:
             _warn('the classes are separable, so the likelihood has no maximum; use method="map" or "laplace".')
         elif not peak.converged:
             _warn(f"the {self.solver} solver did not converge in {peak.n_iter} steps; raise max_iter or tol.")
 
-    def _approximate_posterior(self, examples: TrainingExamples, precision: Array) -> None:
+    def _approximate_posterior(self, examples: logistic_posterior.TrainingExamples, precision: Array) -> None:
         """Set the Gaussian or the draws over which probabilities are averaged; none for "ml" and "map"."""
         self._gaussian = None
         self._draws = None
         if self.method in ("ml", "map") or not self._mean.size:
             return
-        self._gaussian = LaplaceApproximation.at(examples, precision, self._mean)
+        self._gaussian = logistic_posterior.LaplaceApproximation.at(examples, precision, self._mean)
         self.log_evidence_ = self._gaussian.log_evidence
         if self.method == "laplace":
             return
@@ -365,7 +357,7 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
         _check_range(x)
         u = self._scale_rows(x)
         if self._draws is not None:
-            return average_probabilities(u, self._draws, self._spread)
+            return logistic_posterior.average_probabilities(u, self._draws, self._spread)
         if self._gaussian is not None:
             return self._gaussian.probabilities(u, self._spread)
         return np.exp(log_normalise(u @ self._mean.T @ self._spread.T))

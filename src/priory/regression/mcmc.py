@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 from priory.regression.logistic_posterior import LaplaceApproximation, TrainingExamples

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
@@ -16,16 +17,22 @@ from priory.errors import DataError, NotLearnedError, ServiceError
 from priory.service.journal import Event, Journal, ModelEntry, RowPlace, StoredAnswer
 from priory.service.labelled_rows import ModelKind, RowBatch, join_row_batches
 from priory.service.model_store import ServedModel, create_model, read_change
+from priory.storage.receipts import Issued, ReceiptBook
 
 
-class ChangeAnswer(msgspec.Struct):
-    """Result of a change: its id, the number of rows learned or forgotten, and the new version of the model."""
+class ChangeAnswer(msgspec.Struct, omit_defaults=True):
+    """Result of a change: its id, the number of rows learned or forgotten, and the new version of the model.
+
+    A service that signs receipts answers a request to forget with the receipt and, once, with its opening.
+    """
 
     model: str
     operation: str
     id: int  # the number of the event
     rows: int
     version: int
+    receipt: dict[str, Any] | None = None
+    opening: dict[str, Any] | None = None  # for the person alone; the service does not keep it
 
 
 @dataclass(frozen=True)
@@ -91,15 +98,21 @@ class Plan:
     row_digests: Sequence[bytes] = ()  # of the learned rows
     undone: dict[int, int | None] = field(default_factory=dict)  # event -> the event that undid it
     erased: Sequence[RowPlace] = ()  # rows to erase from the journal
+    issued: Sequence[Issued] = ()  # receipts: the last one is for this change
 
     @property
     def answer(self) -> ChangeAnswer:
-        event = self.event
-        return ChangeAnswer(self.model.entry.name, event.operation, event.number, event.n_rows, self.model.version)
+        event, last = self.event, self.issued[-1] if self.issued else None
+        given = (None, None) if last is None else (last.receipt, last.opening)
+        version = self.model.version
+        return ChangeAnswer(self.model.entry.name, event.operation, event.number, event.n_rows, version, *given)
 
     @property
     def stored_answer(self) -> StoredAnswer:
-        return StoredAnswer(self.request.digest, msgspec.json.encode(self.answer))
+        """The answer to a repetition, without the opening, which shows the rows."""
+        return StoredAnswer(
+            self.request.digest, msgspec.json.encode(msgspec.structs.replace(self.answer, opening=None))
+        )
 
     def write(self, journal: Journal) -> None:
         """Write the change to the journal, inside of a transaction."""
@@ -110,6 +123,9 @@ class Plan:
             journal.set_undone(number, undone_by)
         if self.erased:
             journal.mark_rows(self.erased)
+        for issued in self.issued:
+            body = msgspec.json.encode(issued.receipt)
+            journal.add_receipt(self.model.entry.number, issued.receipt["counter"], body)
         if isinstance(self.request, DeleteRequest):
             journal.delete_model(self.model.entry.number)
         # the hash of a request that names forgotten rows must not be stored
@@ -132,8 +148,10 @@ def plan_learning(model: ServedModel, requests: Sequence[LearnRequest], number: 
     ]
 
 
-def plan_change(model: ServedModel | None, request: ChangeRequest, number: int, journal: Journal) -> Plan:
-    """Plan one change, which will be event ``number``."""
+def plan_change(
+    model: ServedModel | None, request: ChangeRequest, number: int, journal: Journal, book: ReceiptBook | None = None
+) -> Plan:
+    """Plan one change, which will be event ``number``; with a book, what is forgotten gets a receipt."""
     if isinstance(request, CreateRequest):
         return _plan_creation(model, request, number)
     if model is None:
@@ -141,7 +159,7 @@ def plan_change(model: ServedModel | None, request: ChangeRequest, number: int, 
     if isinstance(request, LearnRequest):
         return plan_learning(model, [request], number)[0]
     if isinstance(request, ForgetRequest):
-        return _plan_forgetting(model, request, number, journal)
+        return _plan_forgetting(model, request, number, journal, book)
     if isinstance(request, UndoRequest):
         return _plan_undoing(model, request, number, journal)
     # DeleteRequest
@@ -183,9 +201,11 @@ def _plan_creation(model: ServedModel | None, request: CreateRequest, number: in
     return Plan(request, made, _make_event(request, made, number, "create", None, n_rows=int(made.n_rows)))
 
 
-def _plan_forgetting(model: ServedModel, request: ForgetRequest, number: int, journal: Journal) -> Plan:
+def _plan_forgetting(
+    model: ServedModel, request: ForgetRequest, number: int, journal: Journal, book: ReceiptBook | None
+) -> Plan:
     if request.target is not None:
-        return _plan_forgetting_of_event(model, request, request.target, number, journal)
+        return _plan_forgetting_of_event(model, request, request.target, number, journal, book)
     if request.rows is None:
         raise DataError("give rows with their labels, or the id that learn answered")
     # For each row: forget the newest occurrence that counts, and erase it and every undone occurrence. A model that
@@ -204,13 +224,25 @@ def _plan_forgetting(model: ServedModel, request: ForgetRequest, number: int, jo
         live += [newest] if newest else []
         undone += others
     rows = request.rows.keep(is_known)
-    after = model.forget(rows, number) if len(rows) else replace(model, version=number)
+    after, issued = _forget_rows(model, rows, number, journal, book)
     event = _make_event(request, model, number, "forget", rows, n_rows=len(request.rows))
-    return Plan(request, after, event, erased=[*live, *undone])
+    return Plan(request, after, event, erased=[*live, *undone], issued=issued)
+
+
+def _forget_rows(
+    model: ServedModel, rows: RowBatch, number: int, journal: Journal, book: ReceiptBook | None
+) -> tuple[ServedModel, list[Issued]]:
+    """The model without rows, and the receipts that this takes."""
+    if not len(rows):
+        return replace(model, version=number), []
+    if book is None:
+        return model.forget(rows, number), []
+    receipts = journal.read_receipts(model.entry.number)
+    return model.forget_with_receipt(rows, number, book, [msgspec.json.decode(body) for body in receipts[-1:]])
 
 
 def _plan_forgetting_of_event(
-    model: ServedModel, request: ForgetRequest, target: int, number: int, journal: Journal
+    model: ServedModel, request: ForgetRequest, target: int, number: int, journal: Journal, book: ReceiptBook | None
 ) -> Plan:
     """Forget and erase all rows of an event; if the event was undone, its rows are only erased."""
     learned = _find_target(model, target, journal)
@@ -222,9 +254,9 @@ def _plan_forgetting_of_event(
     n_rows = len(rows)
     if learned.undone_by is not None:
         rows = rows.keep([False] * n_rows)  # the model does not contain them any more
-    after = model.forget(rows, number) if len(rows) else replace(model, version=number)
+    after, issued = _forget_rows(model, rows, number, journal, book)
     event = _make_event(request, model, number, "forget", rows, target=target, n_rows=n_rows)
-    return Plan(request, after, event, erased=journal.list_rows(target))
+    return Plan(request, after, event, erased=journal.list_rows(target), issued=issued)
 
 
 def _plan_undoing(model: ServedModel, request: UndoRequest, number: int, journal: Journal) -> Plan:

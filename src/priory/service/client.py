@@ -183,15 +183,15 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
         """Score the model on labelled rows, or by cross-validation on the rows that it keeps."""
         return self._call("POST", f"/v1/models/{name}/evaluate", _make_body(rows, labels))
 
-    def audit(self, name: str, rows: RowInput, labels: LabelInput | None = None) -> ObjectT:
-        """Search rows for leakage."""
-        return self._call("POST", f"/v1/models/{name}/audit", _make_body(rows, labels))
-
     def get_history(self, name: str, before: int | None = None, limit: int = 100, content: bool = False) -> ObjectT:
         """Return the changes of a model, newest first."""
         given = {"limit": limit, "before": before, "content": 1 if content else None}
         query = {name: str(value) for name, value in given.items() if value is not None}
         return self._call("GET", f"/v1/models/{name}/history", query=query)
+
+    def get_receipts(self, name: str, after: int = -1) -> ObjectT:
+        """Return the receipts of forgotten rows, oldest first."""
+        return self._call("GET", f"/v1/models/{name}/receipts", query={"after": str(after)} if after >= 0 else {})
 
     def check_ready(self) -> ObjectT:
         """Return the status of the service; raise ServiceError if no model can answer."""

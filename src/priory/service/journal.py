@@ -3,7 +3,9 @@
     model         the models; each has the number of the event that created it
     event         the changes, numbered in order; `batch` is the number of the first event applied in the same step
     learned_row   the hash of each learned row, to find it again, until the row is erased
+    erased_row    the place of each erased row, without its content: a restored backup erases it again
     answer        the answer to each request with an idempotency key, until a row of that request is erased
+    receipt       the receipts of forgotten rows, numbered for each model; they do not show the rows
 
 The write-ahead log is synchronised at every commit (``synchronous=FULL``). Erased content is overwritten
 (``secure_delete``), and the file is then rebuilt (``VACUUM``), so that its layout does not depend on that content.
@@ -14,7 +16,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,7 +25,7 @@ from priory.errors import ModelFileError
 from priory.service.labelled_rows import ModelKind, decode_row_batch
 
 APPLICATION_ID = 0x5052494F  # "PRIO", in the header of the file
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_TIMEOUT_SECONDS = 30.0  # SQLite waits this long for a lock
 
 SCHEMA = """
@@ -45,12 +47,24 @@ CREATE TABLE learned_row (
 ) WITHOUT ROWID;
 CREATE INDEX learned_row_event ON learned_row (event, position);
 CREATE INDEX learned_row_erasure ON learned_row (event) WHERE erasure = 'due';
+CREATE TABLE erased_row (
+    event INTEGER NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (event, position)
+) WITHOUT ROWID;
 CREATE TABLE answer (
     model INTEGER NOT NULL, key TEXT NOT NULL, event INTEGER NOT NULL, digest BLOB NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (model, key)
 ) WITHOUT ROWID;
 CREATE INDEX answer_event ON answer (event);
+CREATE TABLE receipt (
+    model INTEGER NOT NULL, counter INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (model, counter)
+) WITHOUT ROWID;
 """
+
+# statements that bring a journal from a version to the next one
+UPGRADES = {
+    2: "CREATE TABLE erased_row (event INTEGER NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (event, position)) "
+    "WITHOUT ROWID"
+}
 
 Operation = Literal["create", "learn", "forget", "undo", "delete"]
 Erasure = Literal["no", "due", "done"]  # "due": marked, but traces may be left on disk
@@ -112,6 +126,20 @@ class Journal:
     def close(self) -> None:
         self._connection.close()
 
+    @staticmethod
+    def upgrade(path: Path) -> int:
+        """Bring a journal to the version of this program, in one transaction; return the version it had."""
+        with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)) as connection:
+            before = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            connection.execute("BEGIN IMMEDIATE")
+            for version in range(before, SCHEMA_VERSION):
+                if version not in UPGRADES:
+                    raise ModelFileError(f"{path}: has version {version}, which this program cannot upgrade")
+                connection.execute(UPGRADES[version])
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute("COMMIT")
+        return before
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit all changes of the ``with`` block to disk when it ends, or none of them."""
@@ -142,6 +170,7 @@ class Journal:
             "DELETE FROM learned_row WHERE event IN (SELECT number FROM event WHERE model = ?)", (number,)
         )
         self._connection.execute("DELETE FROM answer WHERE model = ?", (number,))
+        self._connection.execute("DELETE FROM receipt WHERE model = ?", (number,))
 
     def list_models(self) -> list[ModelEntry]:
         rows = self._connection.execute(
@@ -245,6 +274,9 @@ class Journal:
                 "(SELECT number FROM event WHERE number = ? OR operation = 'undo' AND target = ?)",
                 (event, event),
             )
+        self._connection.execute(
+            "INSERT OR IGNORE INTO erased_row SELECT event, position FROM learned_row WHERE erasure = 'due'"
+        )
         self._connection.execute("DELETE FROM learned_row WHERE erasure = 'due'")
         self._connection.execute("UPDATE event SET body = NULL WHERE erasure = 'due'")
 
@@ -286,6 +318,18 @@ class Journal:
         values = (event.model, key, event.number, answer.digest, answer.body)
         self._connection.execute("INSERT INTO answer (model, key, event, digest, body) VALUES (?, ?, ?, ?, ?)", values)
 
+    # -- receipts ------------------------------------------------------------------------------------------------
+
+    def add_receipt(self, model: int, counter: int, body: bytes) -> None:
+        self._connection.execute("INSERT INTO receipt (model, counter, body) VALUES (?, ?, ?)", (model, counter, body))
+
+    def read_receipts(self, model: int, after: int = -1, limit: int = -1) -> list[bytes]:
+        """Return the receipts of a model with larger numbers, as JSON."""
+        rows = self._connection.execute(
+            "SELECT body FROM receipt WHERE model = ? AND counter > ? ORDER BY counter LIMIT ?", (model, after, limit)
+        )
+        return [body for (body,) in rows]
+
 
 def _open_database(path: Path) -> sqlite3.Connection:
     if not path.exists():
@@ -322,5 +366,8 @@ def _create_schema(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
     is_ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-    if not is_ours or connection.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if is_ours and version in UPGRADES:
+        raise ModelFileError(f"{path}: is of an earlier version; back it up, then run priory serve with --upgrade")
+    if not is_ours or version != SCHEMA_VERSION:
         raise ModelFileError(f"{path}: is not a journal that this version of priory can read")

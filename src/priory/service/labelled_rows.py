@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import pyarrow as pa
 
-from priory.core.similar_names import suggest_name
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 from priory.sources.cell_parsing import parse_number
 
 if TYPE_CHECKING:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
+from typing import TextIO
 from urllib.parse import urlsplit
 
 import h11
@@ -168,7 +171,9 @@ class RequestGuard:
         allowed_hosts: Iterable[str],
         metrics: Metrics,
         public_host: str | None = None,
+        access_log: TextIO | None = None,
     ) -> None:
+        self._access_log = access_log
         self._app, self._limits, self._metrics, self._public_host = app, limits, metrics, public_host
         self._allowed_hosts = LOCAL_HOSTS | {host.lower() for host in allowed_hosts}
         if public_host is not None:
@@ -191,9 +196,29 @@ class RequestGuard:
             await self._answer_error(error, scope, exchange)
         finally:
             self._n_body_bytes -= exchange.n_body_bytes
-            route = scope.get("priory.route", "other")
-            self._metrics.count("priory_requests_total", route=route, status=str(exchange.status))
-            self._metrics.observe("priory_request_seconds", time.perf_counter() - start, route=route)
+            self._record(scope, exchange, time.perf_counter() - start)
+
+    def _record(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
+        """Count a request, and write a line of the access log."""
+        route, model = scope.get("priory.route", "other"), scope.get("path_params", {}).get("name")
+        self._metrics.count("priory_requests_total", route=route, status=str(exchange.status))
+        self._metrics.observe("priory_request_seconds", seconds, route=route)
+        if model is not None and exchange.status:
+            outcome = "ok" if exchange.status < 400 else "refused" if exchange.status < 500 else "failed"
+            self._metrics.count_model(model if exchange.status != 404 else "unknown", outcome)
+        if self._access_log is not None:
+            identity = scope.get(IDENTITY_KEY)
+            line = {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "method": scope["method"],
+                "route": route,
+                "model": model,
+                "status": exchange.status,
+                "milliseconds": round(1000 * seconds, 3),
+                "bytes": exchange.n_body_bytes,
+                "user": None if identity is None else identity.name,
+            }
+            self._access_log.write(json.dumps(line) + "\n")
 
     def _check_request(self, scope: Scope) -> None:
         if sum(map(len, chain.from_iterable(scope["headers"]))) > MAX_HTTP_HEADER_BYTES:

@@ -111,8 +111,7 @@ def _encode_word(word: str) -> str:
 
 def check_label(label: str, classes: Iterable[object]) -> None:
     """Raise DataError if the label is not a class of the model: new classes must be requested explicitly."""
-    from priory.core.similar_names import suggest_name
-    from priory.errors import DataError
+    from priory.errors import DataError, suggest_name
 
     names = [str(known) for known in classes]
     if label not in names:

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+import shutil
 import threading
+import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 LabelSet = tuple[tuple[str, str], ...]
+HELP = {
+    "priory_changes_waiting": "Changes that wait to be written.",
+    "priory_disk_free_bytes": "Free space on the disk of the data folder.",
+    "priory_journal_bytes": "Size of the journal with its log.",
+    "priory_models": "Models that are served.",
+    "priory_prediction_batches_total": "Batches in which predictions were computed.",
+    "priory_request_seconds": "Time from the first byte of a request to the last byte of its answer.",
+    "priory_requests_total": "Requests by route and status.",
+    "priory_model_requests_total": "Requests by model and outcome: ok, refused (4xx) or failed (5xx).",
+    "priory_rows_total": "Rows that were predicted, learned or forgotten.",
+    "priory_stage_seconds": "Time of each stage of a request: queue, model, journal.",
+    "process_cpu_seconds_total": "Processor time of the process.",
+    "process_open_fds": "Open file descriptors.",
+    "process_resident_memory_bytes": "Resident memory of the process.",
+    "process_start_time_seconds": "Start of the process, in seconds since 1970.",
+}
+MAX_LABELLED_MODELS = 100  # further models are counted as "other"
 
 
 class Metrics:
@@ -19,10 +41,19 @@ class Metrics:
         self._counters: dict[tuple[str, LabelSet], float] = defaultdict(float)
         self._histograms: dict[tuple[str, LabelSet], list[float]] = {}
         self._gauges: dict[str, Callable[[], float]] = {}
+        self._models: set[str] = set()
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         with self._lock:
             self._counters[name, tuple(sorted(labels.items()))] += amount
+
+    def count_model(self, model: str, outcome: str) -> None:
+        """Count a request of a model; only so many models have a label of their own."""
+        with self._lock:
+            if model not in self._models and len(self._models) >= MAX_LABELLED_MODELS:
+                model = "other"
+            self._models.add(model)
+        self.count("priory_model_requests_total", model=model, outcome=outcome)
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Add a duration to a histogram."""
@@ -47,17 +78,35 @@ class Metrics:
             histograms = {key: list(counts) for key, counts in self._histograms.items()}
         lines = []
         for name in sorted({name for name, _ in counters}):
-            lines.append(f"# TYPE {name} counter")
+            lines += _format_header(name, "counter")
             lines += [
                 f"{name}{_format_labels(own)} {value:g}" for (n, own), value in sorted(counters.items()) if n == name
             ]
         for name in sorted({name for name, _ in histograms}):
-            lines.append(f"# TYPE {name} histogram")
+            lines += _format_header(name, "histogram")
             for (other, own), counts in sorted(histograms.items()):
                 lines += _format_histogram(name, own, counts) if other == name else []
         for name, read in sorted(self._gauges.items()):
-            lines += [f"# TYPE {name} gauge", f"{name} {read():g}"]
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [*_format_header(name, kind), f"{name} {read():.17g}"]
         return "\n".join(lines) + "\n"
+
+
+def _format_header(name: str, kind: str) -> list[str]:
+    return [f"# HELP {name} {HELP[name]}", f"# TYPE {name} {kind}"]
+
+
+def watch_process(metrics: Metrics, folder: Path) -> None:
+    """Add gauges of this process, the journal and the disk, with the names that other exporters use."""
+    start = time.time()
+    metrics.watch("process_start_time_seconds", lambda: start)
+    metrics.watch("process_cpu_seconds_total", time.process_time)
+    if Path("/proc/self/statm").exists():
+        pages = Path("/proc/self/statm")
+        metrics.watch("process_resident_memory_bytes", lambda: int(pages.read_text().split()[1]) * mmap.PAGESIZE)
+        metrics.watch("process_open_fds", lambda: len(os.listdir("/proc/self/fd")))
+    metrics.watch("priory_disk_free_bytes", lambda: shutil.disk_usage(folder).free)
+    metrics.watch("priory_journal_bytes", lambda: sum(p.stat().st_size for p in folder.glob("journal.sqlite*")))
 
 
 def _format_histogram(name: str, labels: LabelSet, counts: list[float]) -> list[str]:

@@ -2,6 +2,7 @@
 
     FOLDER/journal.sqlite         every change since each model was created
     FOLDER/models/17.priory       a snapshot of the model that event 17 created
+    FOLDER/models/17.salts        the salt of its last receipt, if the service signs receipts
     FOLDER/scratch                temporary files of requests; emptied on start
 
 A snapshot is a model file with the note `version`. On start, a model is loaded from its snapshot and later events are
@@ -30,6 +31,8 @@ from priory.service.journal import Event, Journal, ModelEntry
 from priory.service.labelled_rows import RowBatch, convert_to_input, decode_row_batch, join_row_batches
 from priory.storage import load, save
 from priory.storage.file_locks import lock_file
+from priory.storage.receipts import Issued, ReceiptBook, continue_chain
+from priory.storage.signatures import load_signature_key
 
 if TYPE_CHECKING:
     from priory.text.normal_forms import Reader
@@ -73,6 +76,18 @@ class ServedModel:
         draft = copy.copy(self.estimator)
         draft.forget(convert_to_input(rows, draft), list(rows.labels or ()))
         return replace(self, estimator=draft, version=version)
+
+    def forget_with_receipt(
+        self, rows: RowBatch, version: int, book: ReceiptBook, last: Sequence[dict[str, Any]]
+    ) -> tuple[ServedModel, list[Issued]]:
+        """Forget rows, and issue a receipt that follows the last one, after one for what was learned since."""
+        self.check_fitted()
+        draft = copy.copy(self.estimator)
+        for receipt in last:
+            continue_chain(draft, receipt)
+        issued = [] if book.is_current(draft) else [book.issue_state(draft)]
+        issued.append(book.forget(draft, convert_to_input(rows, draft), list(rows.labels or ())))
+        return replace(self, estimator=draft, version=version), issued
 
     def check_fitted(self) -> None:
         if not self.is_fitted:
@@ -155,8 +170,10 @@ EVENTS_PER_SNAPSHOT_AT_START = 100  # so that the next start need not replay the
 class ModelStore:
     """All models of a folder. Only the writer changes them; other threads read without locking."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, sign_key: Path | None = None) -> None:
+        if sign_key is not None:
+            load_signature_key(sign_key)  # raises before anything is served
+        self.folder, self._sign_key = folder, sign_key
         self.models: dict[str, ServedModel] = {}
         self._snapshot_versions: dict[int, int] = {}  # model number -> version of its snapshot
         self._snapshot_lock = threading.Lock()
@@ -220,6 +237,12 @@ class ModelStore:
         with suppress(OSError):  # the next start removes orphaned snapshots
             self.remove_snapshot(model.entry)
 
+    def open_book(self, model: ServedModel | None) -> ReceiptBook | None:
+        """The receipts of a model, whose salts are beside its snapshot; None if the service signs none."""
+        if model is None or self._sign_key is None:
+            return None
+        return ReceiptBook(self._sign_key, self.find_snapshot(model.entry).with_suffix(".salts"))
+
     # -- snapshots -----------------------------------------------------------------------------------------------
 
     def find_snapshot(self, entry: ModelEntry) -> Path:
@@ -237,6 +260,7 @@ class ModelStore:
     def remove_snapshot(self, entry: ModelEntry) -> None:
         with self._snapshot_lock:
             self.find_snapshot(entry).unlink(missing_ok=True)
+            self.find_snapshot(entry).with_suffix(".salts").unlink(missing_ok=True)
             self._snapshot_versions.pop(entry.number, None)
 
     def count_events_since_snapshot(self, model: ServedModel) -> int:

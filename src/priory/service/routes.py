@@ -13,21 +13,11 @@ from starlette.responses import Response
 from priory import __version__
 from priory.service import handlers, messages
 from priory.service.changes import ChangeAnswer
-from priory.service.messages import PROBLEM_TYPE, ProblemDetails
-from priory.service.request_reading import (
-    LINES_TYPE,
-    MAIL_TYPE,
-    MAX_KEY_LENGTH,
-    MESSAGE_TYPE,
-    MODEL_NAME_PATTERN,
-    Call,
-    LineMessage,
-)
+from priory.service.messages import MESSAGE_TYPE, Call, ProblemDetails
 from priory.service.tokens import Scope
-from priory.service.uploads import MODEL_FILE_TYPE, SUFFIX_BY_TYPE, create_model_handler
 
 Handler = Callable[[Call], Awaitable[msgspec.Struct | Response]]
-ROW_TYPES = {LINES_TYPE: LineMessage, MAIL_TYPE: bytes}
+ROW_TYPES = {messages.LINES_TYPE: messages.LineMessage, messages.MAIL_TYPE: bytes}
 
 
 @dataclass(frozen=True)
@@ -41,12 +31,11 @@ class QueryParameter:
 
 @dataclass(frozen=True)
 class ApiRoute:
-    """One route: method, path, required scope, and types of request and answer."""
+    """One route: method, path, required scope, types of request and answer. Its handler has the description."""
 
     method: str
     path: str
     handler: Handler
-    summary: str
     scope: Scope | None = "read"  # None: no token needed
     message: type | None = None
     other_messages: dict[str, type] | None = None  # by content type, besides JSON
@@ -55,161 +44,88 @@ class ApiRoute:
     status: int = 200
     errors: tuple[int, ...] = ()  # besides 400 and 503, which every route may return
     query: tuple[QueryParameter, ...] = ()
-    takes_key: bool = False  # the header Idempotency-Key
     needs_body: bool = True
+
+    @property
+    def takes_key(self) -> bool:
+        """Whether the header Idempotency-Key has a meaning: every change has one."""
+        return self.answer is ChangeAnswer
 
 
 MODEL_PATH = "/v1/models/{name}"
-ROW_ERRORS = (400, 404, 409, 413, 415, 422)
-LABEL_PARAMETER = QueryParameter("label", "string", "The label, where the body is a mail.")
-NEW_CLASS_PARAMETER = QueryParameter("new_class", "string", "If given, the label of a mail may be a new class.")
+FILE_PATH = f"{MODEL_PATH}/file"
+LEARN_PARAMETERS = (
+    QueryParameter("label", "string", "The label, where the body is a mail."),
+    QueryParameter("new_class", "string", "If given, the label of a mail may be a new class."),
+)
+TARGET_PARAMETER = QueryParameter("target", "string", "The column to predict, where the body is a table.")
+HISTORY_PARAMETERS = (
+    QueryParameter("before", "integer", "Only changes before this one."),
+    QueryParameter("limit", "integer", "At most this many."),
+    QueryParameter("content", "string", "If given, with the rows themselves; needs the scope learn."),
+)
+
+
+def define_call(
+    action: str,
+    handler: Handler,
+    message: type,
+    answer: type,
+    scope: Scope = "read",
+    query: tuple[QueryParameter, ...] = (),
+    needs_body: bool = True,
+) -> ApiRoute:
+    """A route that asks a model about rows, or changes it; rows may also be lines of JSON or one mail."""
+    path, errors, others = f"{MODEL_PATH}/{action}", (400, 404, 409, 413, 415, 422), ROW_TYPES if needs_body else None
+    return ApiRoute(
+        "POST", path, handler, scope, message, others, answer, errors=errors, query=query, needs_body=needs_body
+    )
+
 
 ROUTES = (
-    ApiRoute("GET", "/health", handlers.get_health, "Whether the process is alive", None, answer=messages.StatusAnswer),
-    ApiRoute(
-        "GET",
-        "/ready",
-        handlers.get_readiness,
-        "Whether a model can answer",
-        None,
-        answer=messages.StatusAnswer,
-        errors=(503,),
-    ),
-    ApiRoute("GET", "/metrics", handlers.get_metrics, "Figures for Prometheus", answer_type="text/plain"),
-    ApiRoute("GET", "/openapi.json", handlers.get_openapi, "This description", None),
-    ApiRoute("GET", "/v1/models", handlers.list_models, "List the models", answer=messages.ModelList),
-    ApiRoute("GET", MODEL_PATH, handlers.get_model, "Inspect a model", answer=messages.ModelInfo, errors=(404,)),
+    ApiRoute("GET", "/health", handlers.get_health, None, answer=messages.StatusAnswer),
+    ApiRoute("GET", "/ready", handlers.get_readiness, None, answer=messages.StatusAnswer),
+    ApiRoute("GET", "/metrics", handlers.get_metrics, answer_type="text/plain"),
+    ApiRoute("GET", "/openapi.json", handlers.get_openapi, None),
+    ApiRoute("GET", "/v1/models", handlers.list_models, answer=messages.ModelList),
+    ApiRoute("GET", MODEL_PATH, handlers.get_model, answer=messages.ModelInfo, errors=(404,)),
     ApiRoute(
         "PUT",
         MODEL_PATH,
-        create_model_handler,
-        "Create a model: declared, from a model file, or trained on an upload",
+        handlers.create_model_handler,
         "admin",
-        message=messages.CreateMessage,
-        other_messages={MODEL_FILE_TYPE: bytes, **dict.fromkeys(SUFFIX_BY_TYPE, bytes)},
-        answer=messages.ModelInfo,
+        messages.CreateMessage,
+        dict.fromkeys([handlers.MODEL_FILE_TYPE, *handlers.SUFFIX_BY_TYPE], bytes),
+        messages.ModelInfo,
         status=201,
         errors=(200, 400, 409, 413, 415, 422),
-        query=(QueryParameter("target", "string", "The column to predict, where the body is a table."),),
+        query=(TARGET_PARAMETER,),
     ),
-    ApiRoute(
-        "DELETE",
-        MODEL_PATH,
-        handlers.delete_model,
-        "Delete a model and all its rows",
-        "admin",
-        answer=ChangeAnswer,
-        errors=(404, 409),
-        takes_key=True,
-    ),
-    ApiRoute(
-        "GET",
-        f"{MODEL_PATH}/file",
-        handlers.download_model,
-        "Download a model as a file",
-        "admin",
-        answer_type=MODEL_FILE_TYPE,
-        errors=(404,),
-    ),
+    ApiRoute("DELETE", MODEL_PATH, handlers.delete_model, "admin", answer=ChangeAnswer, errors=(404, 409)),
+    ApiRoute("GET", FILE_PATH, handlers.download_model, "admin", answer_type=handlers.MODEL_FILE_TYPE, errors=(404,)),
     ApiRoute(
         "GET",
         f"{MODEL_PATH}/history",
         handlers.get_history,
-        "Who taught what, and when",
         answer=messages.HistoryAnswer,
         errors=(404, 422),
-        query=(
-            QueryParameter("before", "integer", "Only changes before this one."),
-            QueryParameter("limit", "integer", "At most this many."),
-            QueryParameter("content", "string", "If given, with the rows themselves; needs the scope learn."),
-        ),
+        query=HISTORY_PARAMETERS,
     ),
     ApiRoute(
-        "POST",
-        f"{MODEL_PATH}/predict",
-        handlers.handle_predict,
-        "Predict rows",
-        message=messages.PredictMessage,
-        other_messages=ROW_TYPES,
-        answer=messages.PredictAnswer,
-        errors=ROW_ERRORS,
+        "GET",
+        f"{MODEL_PATH}/receipts",
+        handlers.get_receipts,
+        answer=messages.ReceiptsAnswer,
+        errors=(404, 422),
+        query=(QueryParameter("after", "integer", "Only receipts with larger numbers."),),
     ),
-    ApiRoute(
-        "POST",
-        f"{MODEL_PATH}/explain",
-        handlers.handle_explain,
-        "Explain predictions",
-        message=messages.RowsMessage,
-        other_messages=ROW_TYPES,
-        answer=messages.ExplainAnswer,
-        errors=ROW_ERRORS,
-    ),
-    ApiRoute(
-        "POST",
-        f"{MODEL_PATH}/learn",
-        handlers.handle_learn,
-        "Learn labelled rows",
-        "learn",
-        message=messages.LabelledMessage,
-        other_messages=ROW_TYPES,
-        answer=ChangeAnswer,
-        errors=ROW_ERRORS,
-        query=(LABEL_PARAMETER, NEW_CLASS_PARAMETER),
-        takes_key=True,
-    ),
-    ApiRoute(
-        "POST",
-        f"{MODEL_PATH}/forget",
-        handlers.handle_forget,
-        "Forget rows and erase them",
-        "learn",
-        message=messages.ForgetMessage,
-        other_messages=ROW_TYPES,
-        answer=ChangeAnswer,
-        errors=ROW_ERRORS,
-        query=(LABEL_PARAMETER,),
-        takes_key=True,
-    ),
-    ApiRoute(
-        "POST",
-        f"{MODEL_PATH}/undo",
-        handlers.handle_undo,
-        "Undo a learning",
-        "learn",
-        needs_body=False,
-        message=messages.UndoMessage,
-        answer=ChangeAnswer,
-        errors=ROW_ERRORS,
-        takes_key=True,
-    ),
-    ApiRoute(
-        "POST",
-        f"{MODEL_PATH}/evaluate",
-        handlers.handle_evaluate,
-        "Judge a model",
-        needs_body=False,
-        message=messages.EvaluateMessage,
-        answer=messages.EvaluateAnswer,
-        errors=ROW_ERRORS,
-    ),
-    ApiRoute(
-        "POST",
-        f"{MODEL_PATH}/audit",
-        handlers.handle_audit,
-        "Look for leakage in rows",
-        message=messages.AuditMessage,
-        answer=messages.AuditAnswer,
-        errors=ROW_ERRORS,
-    ),
-    ApiRoute(
-        "POST",
-        f"{MODEL_PATH}/report",
-        handlers.handle_report,
-        "An HTML report on labelled rows",
-        "learn",  # the report shows words of the training rows
-        message=messages.LabelledMessage,
-        answer_type="text/html",
-        errors=ROW_ERRORS,
+    define_call("predict", handlers.handle_predict, messages.PredictMessage, messages.PredictAnswer),
+    define_call("explain", handlers.handle_explain, messages.RowsMessage, messages.ExplainAnswer),
+    define_call("learn", handlers.handle_learn, messages.LabelledMessage, ChangeAnswer, "learn", LEARN_PARAMETERS),
+    define_call("forget", handlers.handle_forget, messages.ForgetMessage, ChangeAnswer, "learn", LEARN_PARAMETERS[:1]),
+    define_call("undo", handlers.handle_undo, messages.UndoMessage, ChangeAnswer, "learn", needs_body=False),
+    define_call(
+        "evaluate", handlers.handle_evaluate, messages.EvaluateMessage, messages.EvaluateAnswer, needs_body=False
     ),
 )
 
@@ -223,7 +139,6 @@ RULES: dict[str, Description] = {  # constraints that field types cannot express
     "RowsMessage": TEXTS_OR_ROWS,
     "PredictMessage": TEXTS_OR_ROWS,
     "LabelledMessage": TEXTS_OR_ROWS,
-    "AuditMessage": TEXTS_OR_ROWS,
     "EvaluateMessage": {"oneOf": [LABELLED_IF_GIVEN, NO_ROWS]},
     "ForgetMessage": {"oneOf": [LABELLED_IF_GIVEN, {"required": ["id"], **NO_ROWS}]},
 }
@@ -245,10 +160,7 @@ def describe_api(routes: Sequence[ApiRoute]) -> Description:
         "openapi": "3.1.0",
         "info": {"title": "Priory", "version": __version__, "summary": "Models that learn, explain and forget."},
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
 
 
@@ -256,8 +168,7 @@ def _describe_route(route: ApiRoute) -> Description:
     errors = sorted({*route.errors, 400, 503, *((401, 403) if route.scope else ())} - {200})
     described: Description = {
         "operationId": route.handler.__name__,
-        "summary": route.summary,
-        "description": route.handler.__doc__ or route.summary,
+        "summary": (route.handler.__doc__ or "").splitlines()[0],
         "responses": {
             str(route.status): _describe_response(route),
             **({"200": _describe_response(route)} if 200 in route.errors else {}),
@@ -281,16 +192,19 @@ def _describe_response(route: ApiRoute) -> Description:
 
 
 def _describe_problem(status: int) -> Description:
-    return {"description": HTTPStatus(status).phrase, "content": {PROBLEM_TYPE: {"schema": _refer_to(ProblemDetails)}}}
+    return {
+        "description": HTTPStatus(status).phrase,
+        "content": {messages.PROBLEM_TYPE: {"schema": _refer_to(ProblemDetails)}},
+    }
 
 
 def _describe_parameters(route: ApiRoute) -> list[Description]:
     described: list[Description] = []
     if "{name}" in route.path:
-        schema = {"type": "string", "pattern": f"^{MODEL_NAME_PATTERN.pattern}$"}
+        schema = {"type": "string", "pattern": f"^{messages.MODEL_NAME_PATTERN.pattern}$"}
         described.append({"name": "name", "in": "path", "required": True, "schema": schema})
     if route.takes_key:
-        schema = {"type": "string", "pattern": f"^.{{1,{MAX_KEY_LENGTH}}}$"}
+        schema = {"type": "string", "pattern": f"^.{{1,{messages.MAX_KEY_LENGTH}}}$"}
         described.append({"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema})
     return described + [
         {"name": q.name, "in": "query", "required": False, "description": q.description, "schema": {"type": q.type}}

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from priory.core.similar_names import suggest_name
-from priory.errors import DataError, ServiceError
+from priory.errors import DataError, ServiceError, suggest_name
 from priory.storage.saved_files import replace_file
 
 Scope = Literal["read", "learn", "admin"]

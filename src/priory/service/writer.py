@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,16 +19,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from priory.errors import PrioryError, ServiceError
-from priory.service.changes import (
-    ChangeAnswer,
-    ChangeRequest,
-    CreateRequest,
-    DeleteRequest,
-    LearnRequest,
-    Plan,
-    plan_change,
-    plan_learning,
-)
+from priory.service import changes
+from priory.service.changes import ChangeAnswer, ChangeRequest, CreateRequest, DeleteRequest, LearnRequest, Plan
 from priory.service.journal import StoredAnswer
 from priory.service.metrics import Metrics
 from priory.service.model_store import ModelStore, ServedModel
@@ -53,8 +45,10 @@ class _Ticket:
 class Writer:
     """A thread that carries out all changes of all models, in order of arrival."""
 
-    def __init__(self, store: ModelStore, metrics: Metrics | None = None) -> None:
-        self._store, self._metrics = store, metrics or Metrics()
+    def __init__(
+        self, store: ModelStore, metrics: Metrics | None = None, on_forgetting: Callable[[], None] | None = None
+    ) -> None:
+        self._store, self._metrics, self._on_forgetting = store, metrics or Metrics(), on_forgetting
         self._tickets: queue.Queue[_Ticket | None] = queue.Queue(MAX_WAITING_REQUESTS)
         self._next_number = store.journal.find_last_number() + 1
         # Answers to requests that name rows to forget, by model and key. They are kept in memory only, because their
@@ -143,6 +137,8 @@ class Writer:
             return
         for plan in plans:
             self._publish(plan)
+        if self._on_forgetting is not None and any(plan.answer.operation in ("forget", "undo") for plan in plans):
+            self._on_forgetting()
         try:
             self._erase_due_rows()
         except Exception:
@@ -189,8 +185,9 @@ class Writer:
         requests = [ticket.request for ticket in tickets]
         learnings = [request for request in requests if isinstance(request, LearnRequest)]
         if model is not None and len(learnings) == len(requests):
-            return plan_learning(model, learnings, self._next_number)
-        return [plan_change(model, requests[0], self._next_number, self._store.journal)]
+            return changes.plan_learning(model, learnings, self._next_number)
+        book = self._store.open_book(model)
+        return [changes.plan_change(model, requests[0], self._next_number, self._store.journal, book)]
 
     def _answer_again(self, ticket: _Ticket) -> bool:
         """Whether the key was used before; the ticket then gets the same answer, or 409 if the request differs."""

@@ -12,7 +12,7 @@ from pyarrow import compute
 
 from priory.core.input_guard import list_arrow_cells
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
-from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress
+from priory.sources.byte_streams import ProgressCallback, format_path
 from priory.sources.cell_parsing import MAX_CELL_BYTES, FileReader, RowChunk, check_column_names
 
 
@@ -62,7 +62,7 @@ class ColumnarReader(FileReader):
     """A file with typed columns; the types are checked before any row is read."""
 
     def __init__(
-        self, path: str, open_table: Callable[[str], ColumnarTable], report_progress: ProgressCallback = ignore_progress
+        self, path: str, open_table: Callable[[str], ColumnarTable], report_progress: ProgressCallback
     ) -> None:
         self.path, self.report_progress = path, report_progress
         with self._translate_errors():

@@ -379,8 +379,11 @@ def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -
         yield block
 
 
-def convert_to_utf8(path: str, blocks: Iterator[bytes], options: ReadOptions) -> Iterator[bytes]:
-    """Yield the text in UTF-8 without a byte-order mark; input declared as UTF-8 is not validated here."""
+def read_utf8_blocks(
+    path: str, options: ReadOptions, report_progress: ProgressCallback = ignore_progress
+) -> Iterator[bytes]:
+    """The text of a file in UTF-8 without a byte-order mark; input declared as UTF-8 is not validated here."""
+    blocks = read_unpacked_blocks(path, report_progress)
     first = next(blocks, b"")
     if unsupported := _describe_unsupported(first):
         raise DataError(f"{format_path(path)}: is {unsupported}")

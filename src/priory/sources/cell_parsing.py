@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,21 +15,9 @@ import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.tables.dates import (
-    DAY,
-    FIRST_DAY,
-    KIND_BY_DATE_PART,
-    PART_NAMES,
-    Dates,
-    Zones,
-    choose_zone,
-    convert_written,
-    encode_date_part,
-    find_unread_dates,
-    name_date_part,
-    name_zone,
-    parse_dates,
-)
+from priory.tables import dates
+from priory.tables.dates import Dates, Zones
+from priory.tables.number_formats import NumberFormat
 from priory.text.documents import PackedDocuments
 
 try:
@@ -240,9 +228,13 @@ def looks_like_date(column: pa.Array) -> pa.BooleanArray:
     return match_pattern(trim(column), DATE_PATTERN)
 
 
-def blank_non_numbers(column: pa.Array, missing: frozenset[str]) -> tuple[pa.Array, int]:
+def blank_non_numbers(column: pa.Array, missing: frozenset[str], form: str | None = None) -> tuple[pa.Array, int]:
     """Replace cells that are not finite numbers by null, and count them."""
     there = numbers = mask_missing_cells(column, missing)
+    if form is not None:
+        codes, values = number_texts(there)
+        is_bad = np.isnan(parse_written_numbers(values, form)[codes]) & (codes >= 0)
+        return blank(there, pa.array(is_bad)), int(is_bad.sum())
     if is_text_column(there):
         is_text = invert(fill_missing(looks_numeric(there), True))
         numbers = trim(blank(there, is_text))
@@ -251,10 +243,13 @@ def blank_non_numbers(column: pa.Array, missing: frozenset[str]) -> tuple[pa.Arr
     return blank(there, pa.array(is_bad)), int(is_bad.sum())
 
 
-def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str], is_open: bool = True) -> Array:
+def read_number_column(
+    chunk: RowChunk, name: str, missing: frozenset[str], is_open: bool = True, form: str | None = None
+) -> Array:
     """Read a column of numbers, NaN where a cell is missing.
 
-    ``is_open`` tells whether the user can still declare the type of the column; a trained model has fixed it.
+    ``is_open`` tells whether the user can still declare the type of the column; a trained model has fixed it. ``form``
+    is the notation of its numbers, if it is not the usual one.
     """
     column = chunk.batch.column(name)
     if not is_text_column(column):
@@ -263,6 +258,8 @@ def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str], is_o
             raise chunk.make_cell_error(int(np.isinf(values).argmax()), name, "is infinite", "leave the cell empty")
         return values
     there = mask_missing_cells(column, missing)
+    if form is not None:
+        return _read_written_numbers(chunk, there, name, form, is_open)
     try:
         values = unpack_column(cast(trim(there), pa.float64())).astype(float)
     except pa.ArrowInvalid:
@@ -282,16 +279,33 @@ def read_number_column(chunk: RowChunk, name: str, missing: frozenset[str], is_o
     return values
 
 
-def _make_number_error(chunk: RowChunk, row: int, name: str, is_open: bool) -> Exception:
+def _read_written_numbers(chunk: RowChunk, column: pa.Array, name: str, form: str, is_open: bool) -> Array:
+    """Read numbers in a notation such as 1.234,5."""
+    codes, values = number_texts(column)
+    numbers = parse_written_numbers(values, form)[codes]
+    bad = np.isnan(numbers) & (codes >= 0)
+    if bad.any():
+        raise _make_number_error(chunk, int(bad.argmax()), name, is_open, f" like {form}")
+    return numbers
+
+
+def parse_written_numbers(values: Sequence[str], form: str) -> Array:
+    """(values + 1,): numbers in a notation, NaN where a cell is written otherwise; the last is NaN, for code -1."""
+    number_format = NumberFormat.parse(form)
+    assert number_format is not None, form
+    return np.append(number_format.read(values), np.nan)
+
+
+def _make_number_error(chunk: RowChunk, row: int, name: str, is_open: bool, like: str = "") -> Exception:
     cell = chunk.batch.column(name)[row].as_py()
     given = cell.strip()
     missing = "" if len(given) > MAX_SUGGESTED_LENGTH or "," in given else f"--missing {shlex.quote(given)}, "
     remedy = f"correct it, or use {missing}--coerce or --type {shlex.quote(name)}=label"
     if not is_open:
         remedy = "correct it, or leave the cell empty"
-    if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cell):
-        remedy = "use a point as the decimal separator"
-    return chunk.make_cell_error(row, name, f"{shorten_cell(cell)} is not a number", remedy)
+    if not like and re.fullmatch(r"\s*[+-]?\d+,\d+\s*", cell):
+        remedy = "write all cells alike, or use --decimal ," if is_open else "use a point as the decimal separator"
+    return chunk.make_cell_error(row, name, f"{shorten_cell(cell)} is not a number{like}", remedy)
 
 
 def encode_label_column(column: pa.Array) -> tuple[Array, Array]:
@@ -326,55 +340,61 @@ def shorten_cell(cell: str, max_length: int = 40) -> str:
     return repr(cell if len(cell) <= max_length else cell[: max_length - 1] + "…")
 
 
-def add_date_parts(chunk: RowChunk, names: Sequence[str], missing: frozenset[str], zones: Zones) -> RowChunk:
-    """Add the named columns that are parts of the chunk's dates, in the time zones learned."""
+def add_date_parts(
+    chunk: RowChunk, names: Sequence[str], missing: frozenset[str], zones: Zones, formats: Mapping[str, str]
+) -> RowChunk:
+    """Add the named columns that are parts of the chunk's dates, in the time zones and notations learned."""
     batch = chunk.batch
-    for column, parts in find_unread_dates(batch.schema.names, names).items():
-        dates = read_dates(chunk, column, missing, zones)
+    for column, parts in dates.find_unread_dates(batch.schema.names, names).items():
+        parsed = read_dates(chunk, column, missing, zones, formats.get(column))
         for part in parts:
-            batch = batch.append_column(name_date_part(column, part), compute_date_part(dates, part))
+            batch = batch.append_column(dates.name_date_part(column, part), compute_date_part(parsed, part))
     return chunk if batch is chunk.batch else chunk._replace(batch=batch)
 
 
-def read_dates(chunk: RowChunk, column: str, missing: frozenset[str], zones: Zones) -> Dates:
+def read_dates(chunk: RowChunk, column: str, missing: frozenset[str], zones: Zones, form: str | None) -> Dates:
     """The dates of a column; a cell that is no date is an error that names it."""
     cells = _convert_zone(chunk, mask_missing_cells(chunk.batch.column(column), missing), column, zones)
-    dates = parse_dates(cells)
-    bad = np.asarray(cells.is_valid()) & np.isnan(dates[0])
+    parsed = dates.parse_dates(cells, form)
+    bad = np.asarray(cells.is_valid()) & np.isnan(parsed[0])
     if bad.any():
         row = int(bad.argmax())
         problem = f"{shorten_cell(str(cells[row].as_py()))} is not a date"
-        raise chunk.make_cell_error(row, column, problem, "write it as 2024-05-31, or leave the cell empty")
-    return dates
+        example = form or "2024-05-31"
+        raise chunk.make_cell_error(row, column, problem, f"write it as {example}, or leave the cell empty")
+    return parsed
 
 
 def _convert_zone(chunk: RowChunk, cells: pa.Array, column: str, zones: Zones) -> pa.Array:
     """Convert dates with a time zone to local times of the learned zone."""
     own = find_declared_zone(chunk, column)
-    zone = zones.get(column) if own is None else choose_zone(own, column, zones)
-    return pa.array(convert_written(cells.to_pylist(), column, zone), pa.string()) if zone and zone != own else cells
+    zone = zones.get(column) if own is None else dates.choose_zone(own, column, zones)
+    return (
+        pa.array(dates.convert_written(cells.to_pylist(), column, zone), pa.string()) if zone and zone != own else cells
+    )
 
 
 def find_declared_zone(chunk: RowChunk, column: str) -> str | None:
     """The time zone in a column's type, "" for moments without one; None if the type is not a time stamp."""
     schema = chunk.file.schema
     kind = schema.field(column).type if schema is not None and column in schema.names else None
-    return name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None
+    return dates.name_zone(kind.tz) if kind is not None and pa.types.is_timestamp(kind) else None
 
 
-def compute_date_part(dates: Dates, part: str) -> pa.Array:
+def compute_date_part(parsed: Dates, part: str) -> pa.Array:
     """A part of each date: in words, as a person would say it, or the day as a number.
 
-    >>> [compute_date_part(parse_dates(pa.array(["2024-05-06 03:15"])), part)[0].as_py() for part in KIND_BY_DATE_PART]
+    >>> parsed = dates.parse_dates(pa.array(["2024-05-06 03:15"]))
+    >>> [compute_date_part(parsed, part)[0].as_py() for part in dates.KIND_BY_DATE_PART]
     ['03:00 to 04:00', 'Monday', 'May', 8892.0]
     """
-    if part == DAY:
-        return pa.array(dates[0] - FIRST_DAY, from_pandas=True)
-    codes = encode_date_part(dates, part)
-    return pa.array(PART_NAMES[part], pa.string()).take(pa.array(codes, mask=codes < 0))
+    if part == dates.DAY:
+        return pa.array(parsed[0] - dates.FIRST_DAY, from_pandas=True)
+    codes = dates.encode_date_part(parsed, part)
+    return pa.array(dates.PART_NAMES[part], pa.string()).take(pa.array(codes, mask=codes < 0))
 
 
-def choose_date_parts(cells: pa.Array) -> list[str]:
+def choose_date_parts(cells: pa.Array, form: str | None) -> list[str]:
     """The parts of a column of dates that differ between its rows."""
-    dates = parse_dates(cells)
-    return [part for part in KIND_BY_DATE_PART if len(pc.unique(compute_date_part(dates, part).drop_null())) > 1]
+    parsed = dates.parse_dates(cells, form)
+    return [part for part in dates.KIND_BY_DATE_PART if len(pc.unique(compute_date_part(parsed, part).drop_null())) > 1]

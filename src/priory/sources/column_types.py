@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,24 +14,24 @@ import pyarrow as pa
 from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import families_by_name
-from priory.sources import cell_parsing as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import format_path
 from priory.sources.cell_parsing import RowChunk, add_date_parts
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.tables.dates import Zones, find_source_column, split_part_name
+from priory.tables.number_formats import PLAIN_FORMAT, find_number_formats
 from priory.tables.table import Column, Table
 from priory.text.normal_forms import Reader
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily
-    from priory.tables.table import Column, Table
     from priory.text.documents import PackedDocuments
 
 
 InputRows: TypeAlias = list[str] | pa.Table  # rows as a user of the library would give them to a model
 
+MISSING_MARKERS = {"NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "?", "-", ".", "inf", "-inf"}
 KIND_BY_TYPE = {
     "numeric": "number",
     "number": "number",
@@ -63,6 +64,14 @@ class ColumnOptions:
         Learn columns that identify rows instead of describing them; otherwise they are left out.
     columns : tuple of str
         The columns to learn from; by default all but the target.
+    decimal, thousands : str, optional
+        The separators of numbers, as "," and "." in 1.234,5. By default found by the cells of each column.
+    day_first : bool, optional
+        Whether 03/04/2024 is in April. By default found by the cells of each column.
+    label_map : dict of str to str
+        Labels to replace by others, such as a mistyped one by the right one.
+    strip_labels : bool
+        Ignore blanks around labels.
     """
 
     target: str | None = None
@@ -74,11 +83,20 @@ class ColumnOptions:
     coerce: bool = False
     keep_identifiers: bool = False
     columns: tuple[str, ...] = ()
+    decimal: str | None = None
+    thousands: str | None = None
+    day_first: bool | None = None
+    label_map: Mapping[str, str] = field(default_factory=dict)
+    strip_labels: bool = False
 
     def find_target(self, rows: FileRows) -> str:
         target = self.target or (LABEL_COLUMN if rows.is_documents else None)
         if target is None:
-            raise DataError(f"which column is the target? use --target with one of {format_names(rows.names)}")
+            last = shlex.quote(rows.names[-1])
+            raise DataError(
+                f"which column is the target? use --target {last}, if it is the last one; the columns are "
+                f"{format_names(rows.names)}"
+            )
         if target not in rows.names:
             raise make_absent_column_error(rows.files[0].path, [target], rows.names)
         return target
@@ -108,7 +126,7 @@ class ModelColumns:
     ``missing`` are the cells that count as missing, and ``declared_families`` the families by column name, where they
     were declared. With ``coerce``, cells that are not numbers are read as missing, and ``n_coerced`` counts them by
     column. ``is_trained`` marks the columns of a trained model, whose types are fixed. ``zones`` are the time zones of
-    columns of dates.
+    columns of dates, and ``formats`` the notations of numbers and dates that are not written in the usual one.
     """
 
     kinds: Mapping[str, str]
@@ -117,6 +135,7 @@ class ModelColumns:
     coerce: bool = False
     is_trained: bool = False
     zones: Zones = field(default_factory=dict)
+    formats: Mapping[str, str] = field(default_factory=dict)
     reader: Reader = "text"  # how documents are read
     n_coerced: Counter[str] = field(default_factory=Counter, compare=False)
 
@@ -140,18 +159,18 @@ class ModelColumns:
 
     def read_columns(self, chunk: RowChunk) -> dict[str, Column]:
         """The columns of a chunk by name."""
-        chunk = add_date_parts(chunk, self.names, self.missing, self.zones)
+        chunk = add_date_parts(chunk, self.names, self.missing, self.zones, self.formats)
         return {name: self._read_column(chunk, name, kind) for name, kind in self.kinds.items()}
 
     def read_input_rows(self, chunk: RowChunk) -> InputRows:
         """Convert a chunk to the input of estimators: texts, or an Arrow table of numbers and strings."""
         if self.is_one_text:
-            return arrow.fill_missing(cells.cast_to_text(chunk.batch.column(self.names[0])), "").to_pylist()
+            return cells.fill_missing(cells.cast_to_text(chunk.batch.column(self.names[0])), "").to_pylist()
         return self.read_arrow_table(chunk)
 
     def read_arrow_table(self, chunk: RowChunk) -> pa.Table:
         """Convert a chunk to an Arrow table of numbers and strings."""
-        chunk = add_date_parts(chunk, self.names, self.missing, self.zones)
+        chunk = add_date_parts(chunk, self.names, self.missing, self.zones, self.formats)
         return pa.table({name: self._read_arrow_column(chunk, name, kind) for name, kind in self.kinds.items()})
 
     def _read_arrow_column(self, chunk: RowChunk, name: str, kind: str) -> pa.Array:
@@ -161,12 +180,12 @@ class ModelColumns:
 
     def _read_numbers(self, chunk: RowChunk, name: str) -> Array:
         """Read a column of numbers, and check them against the declared family."""
-        column = chunk.batch.column(name)
+        column, form = chunk.batch.column(name), self.formats.get(name)
         if self.coerce:
-            column, n_blanked = cells.blank_non_numbers(column, self.missing)
+            column, n_blanked = cells.blank_non_numbers(column, self.missing, form)
             self.n_coerced[name] += n_blanked
         chunk = chunk._replace(batch=pa.RecordBatch.from_arrays([column], names=[name]))
-        values = cells.read_number_column(chunk, name, self.missing, not self.is_trained)
+        values = cells.read_number_column(chunk, name, self.missing, not self.is_trained, form)
         declared = self.declared_families.get(name)
         family = find_declared_family(declared) if isinstance(declared, str) else None
         if family is not None:
@@ -178,13 +197,14 @@ class ModelColumns:
         return values
 
     def _read_column(self, chunk: RowChunk, name: str, kind: str) -> Column:
-        zone = self.zones.get(split_part_name(name)[0]) if split_part_name(name)[1] else None
+        source, part = split_part_name(name)
+        zone, form = self.zones.get(source) if part else None, self.formats.get(source)
         if kind == "number":
-            return Column("number", numbers=self._read_numbers(chunk, name), zone=zone)
+            return Column("number", numbers=self._read_numbers(chunk, name), zone=zone, format=form)
         column = cells.mask_missing_cells(chunk.batch.column(name), self.missing)
         if kind == "text":
             return Column("text", texts=list(cells.read_text_column(column)))
-        return Column("label", labels=cells.encode_label_column(column), zone=zone)
+        return Column("label", labels=cells.encode_label_column(column), zone=zone, format=form)
 
 
 def make_model_rows(rows: InputRows) -> list[str] | Table:
@@ -198,7 +218,7 @@ def make_model_rows(rows: InputRows) -> list[str] | Table:
 def _make_column(column: pa.Array) -> Column:
     """Convert a column of an Arrow table; a column without cells may hold numbers or labels."""
     if pa.types.is_floating(column.type):
-        return Column("number", numbers=arrow.unpack_column(column))
+        return Column("number", numbers=cells.unpack_column(column))
     if column.null_count == len(column):
         return Column("empty")
     return Column("label", labels=cells.encode_label_column(column))
@@ -218,7 +238,7 @@ def declare_column_families(columns: ModelColumns, column_options: ColumnOptions
 def find_binary_columns(chunk: RowChunk, columns: ModelColumns) -> set[str]:
     """The columns of numbers with only 0 and 1 in the first rows."""
     names = [name for name, kind in columns.kinds.items() if kind == "number"]
-    batch = add_date_parts(chunk, names, columns.missing, columns.zones).batch
+    batch = add_date_parts(chunk, names, columns.missing, columns.zones, columns.formats).batch
     values = {name: batch.column(name).unique().drop_null().to_pylist() for name in names}
     return {name for name in names if {str(value) for value in values[name]} <= {"0", "1", "0.0", "1.0"}}
 
@@ -236,6 +256,36 @@ def find_declared_family(name: str) -> type[AnyFamily] | None:
 def list_column_types() -> tuple[str, ...]:
     """All types of columns: kinds that leave the family open, then the families."""
     return tuple(dict.fromkeys(["numeric", "label", "text", "date", *families_by_name()]))
+
+
+def list_number_formats(column: pa.Array, options: ColumnOptions) -> list[str]:
+    """The notations in which all cells are numbers, except for markers of missing cells.
+
+    Numbers as Python writes them have none unless the user declares separators, and are read by Arrow.
+    """
+    if not cells.is_text_column(column):
+        return []
+    written = [cell for cell in column.drop_null().unique().to_pylist() if cell.strip() not in MISSING_MARKERS]
+    formats = find_number_formats(written, options.decimal, options.thousands)
+    return [] if PLAIN_FORMAT in formats else formats
+
+
+def choose_number_format(chunk: RowChunk, name: str, options: ColumnOptions) -> str | None:
+    """The notation of a column of numbers, None for the usual one; an error if a cell could be read in two ways."""
+    column = cells.mask_missing_cells(chunk.batch.column(name), options.missing)
+    formats = list_number_formats(column, options)
+    if len(formats) < 2:
+        return formats[0] if formats else None
+    codes, values = cells.number_texts(column)
+    one, other = (cells.parse_written_numbers(values, form)[codes] for form in formats[:2])
+    raise make_ambiguity_error(chunk, name, "number", one, other, "--decimal , or --thousands ,")
+
+
+def make_ambiguity_error(chunk: RowChunk, name: str, kind: str, one: Array, other: Array, options: str) -> DataError:
+    """An error about the first cell that ``one`` and the ``other`` reading, both (rows,), do not read alike."""
+    row = int(((one != other) & ~np.isnan(one)).argmax())
+    problem = f"{cells.shorten_cell(chunk.batch.column(name)[row].as_py())} is a {kind} that could be read in two ways"
+    return chunk.make_cell_error(row, name, problem, f"use {options}, or --type {shlex.quote(name)}=label")
 
 
 MAX_NUMERIC_LABELS = 20  # a target with more different numbers than this looks like a number to predict
@@ -267,8 +317,9 @@ class LabelReader:
     def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
         """For each labelled row the index of its class in ``names``, and the chunk with only these rows."""
         column = chunk.batch.column(self.target)
-        place, found = arrow.number_texts(cells.cast_to_text(column))
+        place, found = cells.number_texts(cells.cast_to_text(column))
         missing = {"", *self.column_options.missing}
+        found = [self._clean_label(label) for label in found]
         labels = [label for label in found if label.strip() not in missing]
         n_before, self.n_rows = len(self.class_codes), self.n_rows + len(column)
         for label in labels:
@@ -286,6 +337,10 @@ class LabelReader:
             chunk, group = chunk.keep_rows(labelled), group[labelled]
         return group, chunk
 
+    def _clean_label(self, label: str) -> str:
+        label = label.strip() if self.column_options.strip_labels else label
+        return self.column_options.label_map.get(label, label)
+
     @property
     def looks_numeric(self) -> bool:
         """Whether the labels look like a number to predict: more than 20 different values, all of them numbers."""
@@ -294,7 +349,10 @@ class LabelReader:
     @property
     def are_numbers(self) -> bool:
         """Whether every label is a number."""
-        return all(cells.looks_numeric(pa.array(list(self.class_codes), pa.string())).to_pylist())
+        labels = list(self.class_codes)
+        return all(cells.looks_numeric(pa.array(labels, pa.string())).to_pylist()) or bool(
+            find_number_formats(labels, self.column_options.decimal, self.column_options.thousands)
+        )
 
     def _check_not_numeric(self, chunk: RowChunk) -> None:
         if self.looks_numeric:
@@ -313,7 +371,9 @@ class TargetReader:
 
     def read(self, chunk: RowChunk) -> tuple[Array, RowChunk]:
         """The target of each row that has one, and the chunk with only these rows."""
-        values = cells.read_number_column(chunk, self.target, self.column_options.missing)
+        options = self.column_options
+        form = choose_number_format(chunk, self.target, options)
+        values = cells.read_number_column(chunk, self.target, options.missing, form=form)
         is_missing = np.isnan(values)
         if is_missing.any():
             if not self.column_options.skip_unlabelled:

@@ -13,19 +13,8 @@ from pyarrow import compute
 from pyarrow import csv as arrow
 
 from priory.errors import DataError, ModelTooLargeError
-from priory.sources.byte_streams import (
-    READ_BLOCK_BYTES,
-    BlockStream,
-    ProgressCallback,
-    RawBlockStream,
-    ReadOptions,
-    can_reread,
-    convert_to_utf8,
-    format_path,
-    ignore_progress,
-    limit_lines,
-    read_unpacked_blocks,
-)
+from priory.sources import byte_streams
+from priory.sources.byte_streams import BlockStream, ProgressCallback, RawBlockStream, ReadOptions, format_path
 from priory.sources.cell_parsing import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 
 if TYPE_CHECKING:
@@ -85,11 +74,11 @@ CSV_CHUNK_ROWS = 4096
 class DelimitedReader(FileReader):
     """A table as text: a header, and rows with as many cells; without a header the columns are c1, c2 and so on."""
 
-    def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> None:
+    def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback) -> None:
         self.path, self.options, self.report_progress = path, options, report_progress
         self.skipped, self.has_nul, self.tail = 0, False, b""
         self.failure: Exception | None = None
-        self.blocks = self._watch_blocks(convert_to_utf8(path, read_unpacked_blocks(path, report_progress), options))
+        self.blocks = self._watch_blocks(byte_streams.read_utf8_blocks(path, options, report_progress))
         head = read_whole_lines(path, self.blocks)
         if not head.strip():
             raise DataError(f"{format_path(path)}: is empty; give a file with a header and rows")
@@ -118,14 +107,14 @@ class DelimitedReader(FileReader):
             self._raise_failure()
         except pa.ArrowInvalid as error:
             self._raise_failure()
-            if not can_reread(self.path):
+            if not byte_streams.can_reread(self.path):
                 raise DataError(
                     f"-: {_format_first_line(error)} after row {n_rows}; save it to a file to see where"
                 ) from None
             self.check_file()
             yield from self._read_carefully(column_names, n_rows)
             return
-        if (doubtful or self._may_end_in_quote(last_cell)) and can_reread(self.path):
+        if (doubtful or self._may_end_in_quote(last_cell)) and byte_streams.can_reread(self.path):
             self.check_file()
         if not n_rows:
             raise DataError(f"{format_path(self.path)}: has a header but no rows; give a file with rows")
@@ -136,7 +125,7 @@ class DelimitedReader(FileReader):
         positions, last = [self.names.index(name) for name in column_names], len(self.names) - 1
         reader = arrow.open_csv(
             BlockStream(self._catch_failure(self._read_body())),
-            arrow.ReadOptions(use_threads=False, block_size=READ_BLOCK_BYTES, column_names=numbered),
+            arrow.ReadOptions(use_threads=False, block_size=byte_streams.READ_BLOCK_BYTES, column_names=numbered),
             arrow.ParseOptions(
                 delimiter=self.delimiter,
                 quote_char='"' if self.options.quotes else False,
@@ -199,7 +188,7 @@ class DelimitedReader(FileReader):
         Whenever ``first`` is empty, the next line read is appended to it.
         """
         csv.field_size_limit(MAX_CELL_BYTES + 1)
-        blocks = limit_lines(self.path, blocks, MAX_LINE_BYTES, line)  # Arrow has a limit of its own
+        blocks = byte_streams.limit_lines(self.path, blocks, MAX_LINE_BYTES, line)  # Arrow has a limit of its own
         text = io.TextIOWrapper(RawBlockStream(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]  # it only reads
 
         def keep_lines(kept: list[str]) -> Iterator[str]:
@@ -212,7 +201,7 @@ class DelimitedReader(FileReader):
         return csv.reader(lines, delimiter=self.delimiter, strict=strict, quoting=self._quoting)
 
     def _reopen_blocks(self) -> Iterator[bytes]:
-        return convert_to_utf8(self.path, read_unpacked_blocks(self.path), self.options)
+        return byte_streams.read_utf8_blocks(self.path, self.options)
 
     @property
     def _quoting(self) -> Literal[0, 3]:
@@ -287,7 +276,7 @@ class DelimitedReader(FileReader):
 
     def _find_bad_byte(self) -> int:
         before = 0
-        for block in read_unpacked_blocks(self.path):
+        for block in byte_streams.read_unpacked_blocks(self.path):
             for line in block.splitlines(keepends=True):
                 try:
                     line.decode()
@@ -301,7 +290,7 @@ class DelimitedReader(FileReader):
         positions = [self.names.index(name) for name in column_names]
         width, start, size = len(self.names), first_row, 0
         kept: list[list[str]] = []
-        if can_reread(self.path):
+        if byte_streams.can_reread(self.path):
             rows = self._read_numbered_rows()
         else:
             line = self.header_lines + 1
@@ -317,7 +306,7 @@ class DelimitedReader(FileReader):
                 row = (row + [""] * width)[:width]
             kept.append(row)
             size += sum(map(len, row))
-            if len(kept) == CSV_CHUNK_ROWS or size > READ_BLOCK_BYTES:
+            if len(kept) == CSV_CHUNK_ROWS or size > byte_streams.READ_BLOCK_BYTES:
                 yield RowChunk(_build_batch(kept, positions, column_names), self, start)
                 start, kept, size = start + len(kept), [], 0
         if kept:
@@ -325,7 +314,7 @@ class DelimitedReader(FileReader):
 
     def locate_cell(self, row: int, column: str) -> str:
         field = self.names.index(column) + 1
-        if not can_reread(self.path):
+        if not byte_streams.can_reread(self.path):
             return f"-:{row + self.header_lines + 1}:{field}"
         good = (
             line

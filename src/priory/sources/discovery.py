@@ -10,26 +10,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from priory.core.similar_names import suggest_name
-from priory.errors import DataError
-from priory.sources.arrow_files import (
-    ArrowTable,
-    ColumnarReader,
-    ColumnarTable,
-    ParquetTable,
-    find_remote_files,
-    is_url,
-)
-from priory.sources.byte_streams import (
-    STDIN_PATH,
-    ProgressCallback,
-    ReadOptions,
-    convert_to_utf8,
-    format_path,
-    ignore_progress,
-    read_magic_bytes,
-    read_unpacked_blocks,
-)
+from priory.errors import DataError, suggest_name
+from priory.sources import arrow_files, byte_streams
+from priory.sources.arrow_files import ArrowTable, ColumnarReader, ColumnarTable, ParquetTable
+from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
 from priory.sources.document_files import DocumentReader, is_mail, is_maildir, list_files_by_class
@@ -38,19 +22,15 @@ from priory.sources.record_files import DuckDBTable, RecordReader, RecordTable, 
 from priory.text.normal_forms import Reader
 
 FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
-INPUT_FORMAT_BY_SUFFIX = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".mbox": "mail",
-    ".eml": "mail",
+INPUT_SUFFIXES = {
+    "csv": [".csv"],
+    "tsv": [".tsv", ".tab"],
+    "jsonl": [".jsonl", ".ndjson"],
+    "parquet": [".parquet"],
+    "arrow": [".arrow", ".feather", ".ipc"],
+    "mail": [".mbox", ".eml"],
 }
+FORMAT_BY_MAGIC_BYTES = {b"PAR1": "parquet", b"PARE": "parquet", b"ARROW1": "arrow", b"SQLite format 3\x00": "sqlite"}
 COMPRESSION_SUFFIXES = (".gz", ".zst", ".bz2", ".xz")
 
 FileOpener = Callable[[ProgressCallback], FileReader]
@@ -64,7 +44,9 @@ class FileRows:
     Files are opened one after the other, because there may be more than can be open at once.
     """
 
-    def __init__(self, openers: list[FileOpener], report_progress: ProgressCallback = ignore_progress) -> None:
+    def __init__(
+        self, openers: list[FileOpener], report_progress: ProgressCallback = byte_streams.ignore_progress
+    ) -> None:
         self.openers, self.report_progress = openers, report_progress
         self.files = [openers[0](report_progress)]
 
@@ -93,10 +75,13 @@ class FileRows:
             yield from file.read_chunks(column_names)
 
 
-def open_files(paths: list[str], options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> FileRows:
+def open_files(
+    paths: list[str], options: ReadOptions, report_progress: ProgressCallback = byte_streams.ignore_progress
+) -> FileRows:
     """Open all files that the paths name."""
-    if paths.count(STDIN_PATH) > 1:
+    if paths.count(byte_streams.STDIN_PATH) > 1:
         raise DataError("-: standard input is given twice; give it once")
+    # files are opened when their turn comes: there may be more than a process may hold open
     openers = [opener for path in paths for opener in _find_openers(path, options)]
     if not openers:
         raise DataError(f"{', '.join(map(format_path, paths))}: matches no files; give a file, a folder or a pattern")
@@ -104,11 +89,11 @@ def open_files(paths: list[str], options: ReadOptions, report_progress: Progress
 
 
 def _find_openers(path: str, options: ReadOptions) -> list[FileOpener]:
-    if is_url(path):
-        return [partial(ColumnarReader, found, ParquetTable) for found in find_remote_files(path)]
-    if path != STDIN_PATH and not os.path.lexists(path) and glob.has_magic(path):
+    if arrow_files.is_url(path):
+        return [partial(ColumnarReader, found, ParquetTable) for found in arrow_files.find_remote_files(path)]
+    if path != byte_streams.STDIN_PATH and not os.path.lexists(path) and glob.has_magic(path):
         return [opener for found in sorted(glob.glob(path, recursive=True)) for opener in _find_openers(found, options)]
-    if path != STDIN_PATH and Path(path).is_dir():
+    if path != byte_streams.STDIN_PATH and Path(path).is_dir():
         return _find_folder_openers(path, options)
     return [partial(_open_file, path, options)]
 
@@ -121,6 +106,7 @@ def _find_folder_openers(path: str, options: ReadOptions) -> list[FileOpener]:
         if options.text_column and all(detect_format(str(e), options.text_column) == "text" for e in entries):
             return [partial(DocumentReader, path, _list_unlabelled(entries), "text", options)]
         return [partial(_open_file, str(e), options) for e in entries]
+    # a maildir has a folder of messages in each of cur, new and tmp, which are no classes
     folders = [root, *(e for e in entries if e.is_dir())]
     kind = options.format or ("mail" if any(map(is_maildir, folders)) or _holds_mail(root) else "text")
     if kind not in ("text", "mail"):
@@ -149,7 +135,7 @@ def _open_file(path: str, options: ReadOptions, report_progress: ProgressCallbac
         return DelimitedReader(path, options, report_progress)
     if kind == "jsonl":
         return JSONLinesReader(path, options, report_progress)
-    if path == STDIN_PATH:
+    if path == byte_streams.STDIN_PATH:
         raise DataError(f"-: {kind} cannot be read from standard input; give a file")
     if kind in COLUMNAR_TABLES:
         return ColumnarReader(path, COLUMNAR_TABLES[kind], report_progress)
@@ -167,15 +153,12 @@ def detect_format(path: str, text_column: str | None = None) -> str:
 
     With ``text_column``, a file is a text unless it is recognised as a table, for example by a header with this column.
     """
-    if path == STDIN_PATH:
+    if path == byte_streams.STDIN_PATH:
         return "csv"
-    start = read_magic_bytes(path)
-    if start.startswith(b"PAR1") or start.startswith(b"PARE"):
-        return "parquet"
-    if start.startswith(b"ARROW1"):
-        return "arrow"
-    if start.startswith(b"SQLite format 3\x00"):
-        return "sqlite"
+    # the first bytes are certain, a name may be wrong, and the content is read only where both say nothing
+    start = byte_streams.read_magic_bytes(path)
+    if known := next((kind for magic, kind in FORMAT_BY_MAGIC_BYTES.items() if start.startswith(magic)), None):
+        return known
     if start[8:12] == b"DUCK":
         return "duckdb"
     if start.startswith(b"PK\x03\x04") and is_workbook(path):
@@ -186,11 +169,11 @@ def detect_format(path: str, text_column: str | None = None) -> str:
     for suffix in COMPRESSION_SUFFIXES:
         name = name.removesuffix(suffix)
     suffix = Path(name).suffix
-    if suffix in INPUT_FORMAT_BY_SUFFIX:
-        return INPUT_FORMAT_BY_SUFFIX[suffix]
+    if known := next((kind for kind, suffixes in INPUT_SUFFIXES.items() if suffix in suffixes), None):
+        return known
     if text_column and os.path.getsize(path) == 0:
         return "text"
-    head = next(convert_to_utf8(path, read_unpacked_blocks(path), ReadOptions(encoding="auto")), b"")
+    head = next(byte_streams.read_utf8_blocks(path, ReadOptions(encoding="auto")), b"")
     if text_column:
         return _detect_table(head, text_column) or "text"
     return "jsonl" if head.lstrip()[:1] == b"{" else "csv"

@@ -10,14 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from priory.errors import DataError, ModelTooLargeError
-from priory.sources.byte_streams import (
-    ProgressCallback,
-    ReadOptions,
-    convert_to_utf8,
-    format_path,
-    ignore_progress,
-    read_unpacked_blocks,
-)
+from priory.sources import byte_streams
+from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import MAX_CELL_BYTES, FileReader, RowChunk
 from priory.text.normal_forms import Reader
 
@@ -41,7 +35,7 @@ class DocumentReader(FileReader):
         files: list[tuple[str | None, Path]],
         kind: str,
         options: ReadOptions,
-        report_progress: ProgressCallback = ignore_progress,
+        report_progress: ProgressCallback,
     ) -> None:
         self.has_labels = all(label is not None for label, _ in files)
         labels = (LABEL_COLUMN,) if self.has_labels else ()
@@ -93,7 +87,7 @@ class DocumentReader(FileReader):
         from priory.text.mail import read_mail  # slow to import, and needed for mail only
         from priory.text.mail_structure import split_mbox
 
-        blocks = read_unpacked_blocks(str(file), self.report_progress)
+        blocks = byte_streams.read_unpacked_blocks(str(file), self.report_progress)
         first = next(blocks, b"")
         blocks = chain([first], blocks)
         for message in split_mbox(blocks) if first.startswith(MBOX_START) else [_read_start(blocks)]:
@@ -105,8 +99,7 @@ class DocumentReader(FileReader):
     def _read_text_file(self, file: Path) -> str:
         if file.stat().st_size == 0:
             return ""
-        blocks = convert_to_utf8(str(file), read_unpacked_blocks(str(file), self.report_progress), self.options)
-        raw = _read_start(blocks)
+        raw = _read_start(byte_streams.read_utf8_blocks(str(file), self.options, self.report_progress))
         if len(raw) > MAX_CELL_BYTES:
             raise ModelTooLargeError(
                 f"{format_path(file)}: has {len(raw):,} bytes or more; the limit is {MAX_CELL_BYTES:,}"

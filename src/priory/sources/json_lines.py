@@ -13,15 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from priory.errors import DataError, ModelTooLargeError
-from priory.sources.byte_streams import (
-    ProgressCallback,
-    ReadOptions,
-    convert_to_utf8,
-    format_path,
-    ignore_progress,
-    limit_lines,
-    read_unpacked_blocks,
-)
+from priory.sources import byte_streams
+from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 
 JSON_CHUNK_ROWS = 4096
@@ -37,13 +30,13 @@ JSONCell: TypeAlias = str | int | float | bool | None
 class JSONLinesReader(FileReader):
     """A file of JSON objects, one per line; a key that is absent from a row is a missing cell."""
 
-    def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback = ignore_progress) -> None:
+    def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback) -> None:
         self.path, self.options = path, options
         self.jumps: list[tuple[int, int]] = []  # (row, line) wherever lines were skipped before a row
         self.count = 0
         self.skipped = 0
-        blocks = convert_to_utf8(path, read_unpacked_blocks(path, report_progress), options)
-        self.rows = self._read_objects(limit_lines(path, blocks, MAX_LINE_BYTES))
+        blocks = byte_streams.read_utf8_blocks(path, options, report_progress)
+        self.rows = self._read_objects(byte_streams.limit_lines(path, blocks, MAX_LINE_BYTES))
         self.first = [row for row, _ in zip(self.rows, range(ROWS_TO_FIND_COLUMNS), strict=False)]
         if not self.first:
             raise DataError(f"{format_path(path)}: has no rows; give one JSON object per line")

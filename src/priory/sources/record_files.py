@@ -14,14 +14,8 @@ from weakref import finalize
 
 import pyarrow as pa
 
-from priory.core.similar_names import suggest_name
-from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
-from priory.sources.byte_streams import (
-    MAX_UNPACK_RATIO,
-    MIN_UNPACK_LIMIT,
-    ProgressCallback,
-    format_path,
-)
+from priory.errors import DataError, MissingDependencyError, ModelTooLargeError, suggest_name
+from priory.sources.byte_streams import MAX_UNPACK_RATIO, MIN_UNPACK_LIMIT, ProgressCallback, format_path
 from priory.sources.cell_parsing import FileReader, RowChunk, check_column_names
 
 if TYPE_CHECKING:

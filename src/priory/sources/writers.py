@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from priory.errors import DataError
-from priory.sources import cell_parsing as arrow
 from priory.sources import cell_parsing as cells
 from priory.sources.byte_streams import peek_first
 
@@ -52,9 +51,10 @@ def escape_formulas(column: pa.Array) -> pa.Array:
     """Escape formulas; signed numbers remain unchanged."""
     if not has_any_mark(column, FORMULA_MARKS):
         return column
-    is_number = arrow.match_pattern(column, cells.NUMBER_PATTERN)
-    risky = arrow.are_both(arrow.match_pattern(column, FORMULA_PATTERN), arrow.invert(is_number))
-    return arrow.choose(risky, arrow.join_texts(["'", column]), column)
+    # a minus before a number is no formula
+    is_number = cells.match_pattern(column, cells.NUMBER_PATTERN)
+    risky = cells.are_both(cells.match_pattern(column, FORMULA_PATTERN), cells.invert(is_number))
+    return cells.choose(risky, cells.join_texts(["'", column]), column)
 
 
 def has_any_mark(column: pa.Array, marks: str) -> bool:
@@ -127,6 +127,7 @@ def open_atomically(path: str) -> Iterator[BinaryIO]:
         with open(path, "wb") as device:
             yield device
         return
+    # in the same folder, so that the rename stays within one file system
     new = place.with_name(f".{place.name}.{secrets.token_hex(4)}.new")
     try:
         with open(new, "xb") as file:
@@ -162,18 +163,18 @@ def _write_delimited(batches: Iterator[pa.RecordBatch], file: BinaryIO, delimite
 
 def _format_lines(columns: list[pa.Array], delimiter: str, safe: bool) -> bytes:
     fields = [_quote_cells(escape_formulas(c) if safe and cells.is_text_column(c) else c, delimiter) for c in columns]
-    return get_text_bytes(arrow.join_texts([arrow.join_texts(fields, delimiter), "\n"]))
+    return get_text_bytes(cells.join_texts([cells.join_texts(fields, delimiter), "\n"]))
 
 
 def _quote_cells(column: pa.Array, delimiter: str) -> pa.StringArray:
     """The cells as text, quoted where necessary; a missing cell is empty."""
     if not cells.is_text_column(column):
-        return arrow.fill_missing(cells.cast_to_text(column), "")
+        return cells.fill_missing(cells.cast_to_text(column), "")
     if not has_any_mark(column, f'"\r\n{delimiter}'):
-        return arrow.fill_missing(column, "")
-    special = arrow.match_pattern(column, f'["\r\n{re.escape(delimiter)}]')
-    doubled = arrow.join_texts(['"', arrow.replace_text(column, '"', '""'), '"'])
-    return arrow.fill_missing(arrow.choose(special, doubled, column), "")
+        return cells.fill_missing(column, "")
+    special = cells.match_pattern(column, f'["\r\n{re.escape(delimiter)}]')
+    doubled = cells.join_texts(['"', cells.replace_text(column, '"', '""'), '"'])
+    return cells.fill_missing(cells.choose(special, doubled, column), "")
 
 
 def _write_columnar(batches: Iterator[pa.RecordBatch], file: BinaryIO, file_format: str) -> None:

@@ -137,6 +137,13 @@ def _build_model(contents: FileContents) -> Any:
     return model
 
 
+def drop_note(model: object, name: str) -> None:
+    """Drop a note, so that it is not saved with the model."""
+    notes = vars(model).get(NOTES_ATTRIBUTE, {})
+    if name in notes:
+        setattr(model, NOTES_ATTRIBUTE, {other: part for other, part in notes.items() if other != name})
+
+
 @dataclass
 class Updated:
     """The model inside of an `updating` block; ``model`` is None if the file does not exist yet."""

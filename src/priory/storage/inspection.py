@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.registration import Registration
-from priory.core.statistics import Statistics
+from priory.core.statistics import Registration, Statistics
 from priory.errors import ModelFileError
-from priory.storage.container import FileContents
-from priory.storage.manifest import Json
+from priory.storage.container import FileContents, Json
 from priory.storage.validation import find_class
 from priory.storage.value_trees import ModelDecoder, check_object
 
@@ -80,6 +78,7 @@ class Inspection:
     columns: dict[str, list[str]]  # the candidate families of each column
     words: int  # the number of tokens that can be read from the file
     kept_rows: int  # the number of sampled rows in the file (for calibration)
+    released: list[float]  # the epsilons of a private release
     parts: dict[str, int]  # bytes by learned attribute
     sections: dict[str, int]  # bytes by dtype
     notes: dict[str, int]  # bytes by note
@@ -99,6 +98,7 @@ class Inspection:
             *(f"column    {name!r}: {' or '.join(candidates)}" for name, candidates in self.columns.items()),
             *([f"words     {self.words:,}"] if self.words else []),
             *([f"keeps     {self.kept_rows:,} rows, to derive corrections from"] if self.kept_rows else []),
+            *(f"released  with noise, epsilon {epsilon:g}" for epsilon in self.released),
             *(f"part      {name!r} {size:,} bytes" for name, size in self.parts.items() if size),
             *(f"section   {kind} {size:,} bytes" for kind, size in self.sections.items()),
             *(f"note      {name!r} {size:,} bytes" for name, size in self.notes.items()),
@@ -134,6 +134,7 @@ def inspect_contents(path: Path, contents: FileContents) -> Inspection:
         columns=_list_column_families(learned),
         words=max((len(record.fields["ends"]) for record in records if record.name == "Words"), default=0),
         kept_rows=sum(len(record.fields["hashes"]) for record in records if record.name == "RowSample"),
+        released=list(learned.get("released_", ())),
         parts={name: sum(_iterate_sizes(value)) for name, value in learned.items()},
         sections={section["kind"]: section["bytes"] for section in contents.sections},
         notes={name: len(part) for name, part in contents.parts.items()},

@@ -68,11 +68,15 @@ class Ed25519Key:
         return self.private is not None
 
     def sign_digest(self, digest: bytes) -> bytes:
+        return self.sign_message(SIGNATURE_PREFIX + digest)
+
+    def sign_message(self, message: bytes) -> bytes:
+        """Sign a message, which begins with its purpose."""
         if not self.can_sign:
             raise DataError(
                 f"{self.path}: this is a public key, which can only check signatures; sign with the private one."
             )
-        signature: bytes = self.private.sign(SIGNATURE_PREFIX + digest)
+        signature: bytes = self.private.sign(message)
         return signature
 
     def verify_signature(self, digest: bytes, signature: bytes) -> bool:

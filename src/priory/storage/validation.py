@@ -16,16 +16,8 @@ import numpy as np
 
 import priory
 from priory.calibration.corrections import Corrections
-from priory.core.registration import (
-    BY_NAME,
-    EstimatorRegistration,
-    Registration,
-    SelfChecking,
-    find_registered_name,
-    find_registration,
-    find_shape,
-)
-from priory.core.statistics import Statistics
+from priory.core import statistics as registration
+from priory.core.statistics import EstimatorRegistration, Registration, SelfChecking, Statistics
 from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError
 from priory.model.model_statistics import ModelStatistics
@@ -47,24 +39,24 @@ NOTES_ATTRIBUTE = "notes"  # the attribute of a loaded model that holds the note
 
 def find_class(name: str) -> Registration | None:
     """Return the registered class of this name, importing modules of priory as needed; None if there is none."""
-    if find_registered_name(name) is None and name[:1].isupper() and name in priory.__all__:
+    if registration.find_registered_name(name) is None and name[:1].isupper() and name in priory.__all__:
         getattr(priory, name)  # imports only the module of this estimator
     for module in REGISTERING_MODULES:
-        if find_registered_name(name) is not None:
+        if registration.find_registered_name(name) is not None:
             break
         import_module(module)
-    return find_registered_name(name)
+    return registration.find_registered_name(name)
 
 
 def find_estimator(cls: type) -> EstimatorRegistration | None:
     """Return the registration of an estimator class, or None for any other class."""
-    found = find_registration(cls)
+    found = registration.find_registration(cls)
     return found if isinstance(found, EstimatorRegistration) else None
 
 
 def find_record(cls: type) -> Registration | None:
     """Return the registration of a record or family class, or None for any other class."""
-    found = find_registration(cls)
+    found = registration.find_registration(cls)
     return None if isinstance(found, EstimatorRegistration) else found
 
 
@@ -75,7 +67,7 @@ def list_estimators() -> list[str]:
         if name[:1].isupper():
             getattr(priory, name)
     import_module("priory.naive_bayes")
-    return sorted(name for name, found in BY_NAME.items() if isinstance(found, EstimatorRegistration))
+    return sorted(name for name, found in registration.BY_NAME.items() if isinstance(found, EstimatorRegistration))
 
 
 def collect_learned_attributes(model: Any, parameters: dict[str, object]) -> dict[str, object]:
@@ -208,7 +200,7 @@ def _check_axes(record: object, declared: Registration, where: str) -> None:
         if dtype and np.asarray(value).dtype != np.dtype(dtype):
             raise ModelFileError(f"{where}.{name} holds {np.asarray(value).dtype} instead of {np.dtype(dtype)}.")
         # axes of the same letter must have the same length
-        shape = find_shape(value)
+        shape = registration.find_shape(value)
         if len(shape) != len(axes) or any(
             size != lengths.setdefault(axis, size) for axis, size in zip(axes, shape, strict=True)
         ):
@@ -225,12 +217,18 @@ COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "feature_names_in_": Array,
     "clock_": float,
     "stale_": tuple[str, ...],
+    "released_": tuple[float, ...],
     "sample_changes_": int,
     "corrections_": Corrections,
     "alpha_": float,
     "salt_": int,
 }
-UNFITTED_ATTRIBUTES = {"target_", "missing_"}  # of a model that was trained from files and has forgotten all rows
+UNFITTED_ATTRIBUTES = {
+    "target_",
+    "missing_",
+    "formats_",
+    "separator_",
+}  # of a model that was trained from files and has forgotten all rows
 MISFIT = "does not fit the columns and parameters of the model"
 ARRAY_LIKE_PARAMETER = float | Sequence[float] | Array  # what a file can hold of NumPy's ArrayLike
 

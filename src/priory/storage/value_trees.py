@@ -13,22 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from priory.core.registration import EstimatorRegistration, Registration
-from priory.core.statistics import Statistics
+from priory.core.statistics import EstimatorRegistration, Registration, Statistics
 from priory.core.typing import Array
 from priory.errors import KindError, ModelFileError
-from priory.storage.container import MAX_AXIS_LENGTH, ArraySections, FileContents
-from priory.storage.manifest import ARRAY_DTYPES, Json, is_storable_dtype
-from priory.storage.validation import (
-    Estimator,
-    build_model,
-    collect_learned_attributes,
-    find_class,
-    find_estimator,
-    find_record,
-    list_estimators,
-    list_fields,
-)
+from priory.storage import validation
+from priory.storage.container import ARRAY_DTYPES, MAX_AXIS_LENGTH, ArraySections, FileContents, Json, is_storable_dtype
+from priory.storage.validation import Estimator
 
 MIN_ITEMS_TO_PACK = 64  # longer collections of strings become arrays, and longer arrays of integers are narrowed
 COLLECTION_TYPES: dict[str, type[Collection[object]]] = {
@@ -49,11 +39,15 @@ def encode_value(value: object, sections: ArraySections, where: str = "model") -
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
-    if isinstance(value, type) and (found := find_record(value)) is not None:
+    if isinstance(value, type) and (found := validation.find_record(value)) is not None:
         return {"class": found.name}
-    if (record := find_record(type(value))) is not None:
-        return {record.name: _encode_fields({f: getattr(value, f) for f in list_fields(type(value))}, sections, where)}
-    if (estimator := find_estimator(type(value))) is not None:
+    if (record := validation.find_record(type(value))) is not None:
+        return {
+            record.name: _encode_fields(
+                {f: getattr(value, f) for f in validation.list_fields(type(value))}, sections, where
+            )
+        }
+    if (estimator := validation.find_estimator(type(value))) is not None:
         return {estimator.name: _encode_estimator(value, sections, where)}  # type: ignore[arg-type]
     if type(value) is dict:
         return {
@@ -67,7 +61,7 @@ def encode_value(value: object, sections: ArraySections, where: str = "model") -
             return {kind: _encode_items(value, sections, where)}
     raise KindError(
         f"{where} is a {type(value).__name__}, which a model file cannot hold; it holds plain values, arrays, "
-        f"registered families and records, and the models {', '.join(list_estimators())}."
+        f"registered families and records, and the models {', '.join(validation.list_estimators())}."
     )
 
 
@@ -87,7 +81,9 @@ def _encode_estimator(model: Estimator, sections: ArraySections, where: str) -> 
     parameters = model.get_params(deep=False)
     return {
         "parameters": _encode_fields(parameters, sections, where),
-        "learned": _encode_fields(dict(sorted(collect_learned_attributes(model, parameters).items())), sections, where),
+        "learned": _encode_fields(
+            dict(sorted(validation.collect_learned_attributes(model, parameters).items())), sections, where
+        ),
     }
 
 
@@ -180,7 +176,7 @@ class ModelDecoder:
         if set(inside) != {"parameters", "learned"}:
             raise ModelFileError(f"{name} lacks its parameters or what it learned.")
         parts = {part: self.decode_fields(check_object(values)) for part, values in inside.items()}
-        return build_model(found, parts["parameters"], parts["learned"])
+        return validation.build_model(found, parts["parameters"], parts["learned"])
 
     def decode_fields(self, inside: Mapping[str, Json]) -> dict[str, Any]:
         """Decode the fields of an object."""
@@ -281,7 +277,7 @@ VALUE_DECODERS: dict[str, Callable[[ModelDecoder, Json], object]] = {
 def build_record(declared: Registration, values: Mapping[str, Any]) -> object:
     """Build a record from its fields; absent fields take their defaults."""
     cls: Any = declared.cls
-    known = set(list_fields(cls))
+    known = set(validation.list_fields(cls))
     if is_dataclass(cls):
         needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
     else:
@@ -295,7 +291,7 @@ def build_record(declared: Registration, values: Mapping[str, Any]) -> object:
 
 
 def _find_known_class(name: Json) -> Registration:
-    found = find_class(name) if isinstance(name, str) else None
+    found = validation.find_class(name) if isinstance(name, str) else None
     if found is None:
         raise ModelFileError(f"this version does not know {name!r}; if it is a class of your own, import it first.")
     return found

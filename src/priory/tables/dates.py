@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -14,13 +13,6 @@ import pyarrow.compute as pc
 
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.tables.table import Column
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from priory.core.typing import Array
-
 
 # The date, and the hour as written, in local time: an offset after it is matched but not applied.
 DATE_AND_HOUR = (
@@ -28,28 +20,48 @@ DATE_AND_HOUR = (
 )
 YEAR = r"(^|\D)\d{4}(\D|$)"  # of four digits: 24 could also be a day
 DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%b %d %Y")
+DAY_FIRST, MONTH_FIRST = "31/12/2024", "12/31/2024"  # notations of dates with slashes, as the last day of 2024
+ORDERED_FORMATS = {DAY_FIRST: ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y"), MONTH_FIRST: ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")}
 DAY_LENGTH = len("2024-05-31")
 PLAIN_LENGTHS = pa.array([DAY_LENGTH, len("2024-05-31 12:00"), len("2024-05-31 12:00:00")], pa.int32())
 
 
-def parse_dates(cells: pa.Array) -> Dates:
+def parse_dates(cells: pa.Array, form: str | None = None) -> Dates:
     """Parse strings to days since 1970 and hours, both (rows,); NaN where there is none.
 
-    The year comes first, or else the day before the month, as in 31.5.2024; 03/04/2024 is ambiguous and no date.
+    The year comes first, or else the day before the month, as in 31.5.2024; 03/04/2024 is a date only in a known
+    ``form``, `DAY_FIRST` or `MONTH_FIRST`.
 
     >>> days, hours = parse_dates(pa.array(["1970-01-02T03:59:00+02:00", "2.1.1970", "03/04/2024"]))
     >>> days.tolist(), hours.tolist()
     ([1.0, 1.0, nan], [3.0, nan, nan])
+    >>> parse_dates(pa.array(["03/01/1970"]), DAY_FIRST)[0].tolist()
+    [2.0]
     """
     if not (pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type)):
         cells = cells.cast(pa.string())
     plain = _parse_plain_dates(cells)
-    return _parse_any_dates(cells) if plain is None else plain
+    return _parse_any_dates(cells, form) if plain is None else plain
 
 
-def parse_date_strings(cells: Sequence[str | None]) -> Dates:
+def parse_date_strings(cells: Sequence[str | None], form: str | None = None) -> Dates:
     """Parse a list of strings, as `parse_dates`."""
-    return parse_dates(pa.array(cells, pa.string()))
+    return parse_dates(pa.array(cells, pa.string()), form)
+
+
+def find_date_formats(cells: pa.Array) -> list[str | None]:
+    """Find the notations in which all cells are dates; both if the column leaves open what 03/04/2024 is.
+
+    >>> find_date_formats(pa.array(["03/04/2024"])), find_date_formats(pa.array(["03/04/2024", "31/05/2024"]))
+    (['31/12/2024', '12/31/2024'], ['31/12/2024'])
+    """
+    present = np.asarray(cells.is_valid())
+    found: dict[bytes, str | None] = {}
+    for form in (None, DAY_FIRST, MONTH_FIRST):
+        days = parse_dates(cells, form)[0][present]
+        if not np.isnan(days).any():
+            found.setdefault(days.tobytes(), form)
+    return list(found.values())
 
 
 def _parse_plain_dates(cells: pa.Array) -> Dates | None:
@@ -68,22 +80,25 @@ def _parse_plain_dates(cells: pa.Array) -> Dates | None:
     return days, np.where(has_hour, np.floor((moments - 86_400 * days) / 3_600), np.nan)
 
 
-def _parse_any_dates(cells: pa.Array) -> Dates:
+def _parse_any_dates(cells: pa.Array, form: str | None) -> Dates:
     # a cell that does not match is null in both fields
     parts = pc.extract_regex(pc.utf8_trim_whitespace(cells), DATE_AND_HOUR)
     dates, hours = (pc.struct_field(parts, name) for name in ("date", "hour"))
     coded = dates.dictionary_encode()  # of many moments there are few days
-    days = np.append(_parse_days(coded.dictionary), np.nan)[np.asarray(coded.indices.fill_null(-1))]
+    days = np.append(_parse_days(coded.dictionary, form), np.nan)[np.asarray(coded.indices.fill_null(-1))]
     blank = pc.or_kleene(hours.is_null(), pc.equal(hours, ""))
     written = pc.if_else(blank, pa.scalar(None, hours.type), hours)
     return days, np.where(np.isnan(days), np.nan, _make_floats(written.cast(pa.int64())))
 
 
-def _parse_days(dates: pa.Array) -> np.ndarray:
-    has_year = pc.match_substring_regex(dates, YEAR)
-    dates = pc.if_else(has_year, dates, pa.scalar(None, dates.type))
+def _parse_days(dates: pa.Array, form: str | None) -> np.ndarray:
+    has_year, nothing = pc.match_substring_regex(dates, YEAR), pa.scalar(None, dates.type)
+    long, short = pc.if_else(has_year, dates, nothing), pc.if_else(has_year, nothing, dates)  # 2024 or 24
     # every format is tried on all cells; the first that fits wins
-    stamps = [pc.strptime(dates, format=form, unit="s", error_is_null=True) for form in DATE_FORMATS]
+    stamps = [
+        pc.strptime(short if pattern.endswith("%y") else long, format=pattern, unit="s", error_is_null=True)
+        for pattern in (*DATE_FORMATS, *ORDERED_FORMATS.get(form or "", ()))
+    ]
     return _make_floats(pc.coalesce(*stamps).cast(pa.date32()).cast(pa.int32()))
 
 
@@ -157,32 +172,26 @@ def encode_date_part(dates: Dates, part: str) -> Array:
     return np.where(np.isnan(cells), -1, whole)
 
 
-def make_part_column(dates: Dates, part: str, zone: str | None) -> Column:
-    """Make a column of a date part: labels such as Monday, or the day as a number."""
+def read_date_part(dates: Dates, part: str) -> Array | tuple[Array, Array] | None:
+    """Read a part of each date: day numbers (rows,), or codes (rows,) and sorted labels; None if all are missing."""
     if part == DAY:
-        return Column("number", dates[0] - FIRST_DAY, zone=zone)
+        return np.asarray(dates[0] - FIRST_DAY)
     codes = encode_date_part(dates, part)
     used = sorted(set(codes[codes >= 0].tolist()), key=lambda code: PART_NAMES[part][code])
     if not used:
-        return Column("empty")
+        return None
     # from codes of PART_NAMES to places among the sorted labels; code -1 reads the last entry, -1
     rank = np.full(len(PART_NAMES[part]) + 1, -1, dtype=np.int32)
     rank[used] = np.arange(len(used))
-    labels = rank[codes], np.array([PART_NAMES[part][code] for code in used], dtype=object)
-    return Column("label", labels=labels, zone=zone)
+    return rank[codes], np.array([PART_NAMES[part][code] for code in used], dtype=object)
 
 
-def split_dates(name: str, dates: Dates, zone: str | None) -> dict[str, Column]:
-    """Split dates into a column for each part, by name; the hour only if a date has one.
-
-    ``zone`` is the time zone, "" for moments without one and None for days. A column without a single date is empty:
-    its parts are not known yet.
-    """
+def list_shown_parts(dates: Dates) -> list[str]:
+    """List the parts that dates have: none without a single date, and the hour only if a date has one."""
     days, hours = dates
     if np.isnan(days).all():
-        return {name: Column("empty")}
-    parts = [part for part in KIND_BY_DATE_PART if part != HOUR or not np.isnan(hours).all()]
-    return {name_date_part(name, part): make_part_column(dates, part, zone) for part in parts}
+        return []
+    return [part for part in KIND_BY_DATE_PART if part != HOUR or not np.isnan(hours).all()]
 
 
 def list_dates(names: Collection[str]) -> set[str]:

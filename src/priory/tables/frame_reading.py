@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from priory.core.input_guard import list_arrow_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.tables.column_reading import make_date_error, make_object_array, read_named_column
-from priory.tables.dates import Zones, choose_zone, convert_moments, name_zone, read_moments, split_dates
-from priory.tables.table import MAX_EXACT_INTEGER, Column, Table, check_exact_integer, make_named_table
+from priory.tables import table
+from priory.tables.dates import Zones, choose_zone, convert_moments, name_zone, read_moments
 
 TIME_TYPES = (nw.Duration, nw.Time)
 
@@ -27,7 +25,7 @@ def find_frame(X: object) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def read_frame(frame: nw.DataFrame[Any], zones: Zones | None = None) -> Table:
+def read_frame(frame: nw.DataFrame[Any], zones: Zones | None = None) -> table.Table:
     """Read a data frame; dates are converted to the time zone that ``zones`` has for their column."""
     names = tuple(str(name) for name in frame.columns)
     blank = [place for place, name in enumerate(names) if not name.strip()]
@@ -35,26 +33,26 @@ def read_frame(frame: nw.DataFrame[Any], zones: Zones | None = None) -> Table:
         raise DataError(f"the column at position {blank[0]} has no name; name it, or leave it out.")
     named = all(isinstance(name, str) for name in frame.columns)
     columns = zip(frame.iter_columns(), names, strict=True)  # by position: frame[0] is a row, not the column called 0
-    return make_named_table(len(frame), named, [_read_series(series, name, zones) for series, name in columns])
+    return table.make_named_table(len(frame), named, [_read_series(series, name, zones) for series, name in columns])
 
 
-def _read_series(series: nw.Series[Any], name: str, zones: Zones | None) -> dict[str, Column]:
+def _read_series(series: nw.Series[Any], name: str, zones: Zones | None) -> dict[str, table.Column]:
     """Read a series as one named column, or as a column for each part of dates."""
     series = _decode_series(series)
     if series.dtype == nw.Object:
         # pandas has several missing values; all become None
-        cells = make_object_array(series.to_list())
+        cells = table.make_object_array(series.to_list())
         cells[series.is_null().to_numpy()] = None
-        return read_named_column(cells, name, zones)
+        return table.read_named_column(cells, name, zones)
     if series.dtype == nw.Date:
         days = np.asarray(series.cast(nw.Datetime("us")).to_numpy(), dtype="datetime64[us]")
-        return split_dates(name, read_moments(days, has_hours=False), None)
+        return table.split_dates(name, read_moments(days, has_hours=False), None)
     own = _find_zone(series)
     if own is None:
         return {name: _column_from_series(series, name)}
     zone = choose_zone(own, name, zones)
     moments = convert_moments(series.to_arrow(), zone) if zone else series.to_numpy()
-    return split_dates(name, read_moments(np.asarray(moments, dtype="datetime64[us]"), has_hours=True), zone)
+    return table.split_dates(name, read_moments(np.asarray(moments, dtype="datetime64[us]"), has_hours=True), zone)
 
 
 def _find_zone(series: nw.Series[Any]) -> str | None:
@@ -66,18 +64,18 @@ def _find_zone(series: nw.Series[Any]) -> str | None:
     return name_zone(native.dt.tz) if str(getattr(native, "dtype", "")).startswith("datetime64") else None
 
 
-def _column_from_series(series: nw.Series[Any], name: str) -> Column:
+def _column_from_series(series: nw.Series[Any], name: str) -> table.Column:
     kind = series.dtype
     if kind.is_integer():
-        _check_exact(series, name)
+        _check_exact(series.fill_null(0), name)
     if kind.is_numeric() or kind == nw.Boolean:
-        return Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
+        return table.Column("number", np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float))
     if len(series) == int(series.is_null().sum()):
-        return Column("empty")
+        return table.Column("empty")
     if kind in (nw.String, nw.Categorical, nw.Enum):
-        return Column("label", labels=_encode_series(series, name))
+        return table.make_label_column(*_encode_series(series, name))
     if kind in TIME_TYPES:
-        raise make_date_error(name, str(kind))
+        raise table.make_date_error(name, str(kind))
     # report the type as pandas or pyarrow names it, if narwhals does not know it
     held = series.to_native().dtype if kind == nw.Unknown and hasattr(series.to_native(), "dtype") else kind
     held = series.to_native().type if kind == nw.Unknown and hasattr(series.to_native(), "type") else held
@@ -97,14 +95,10 @@ def _decode_series(series: nw.Series[Any]) -> nw.Series[Any]:
 
 
 def _check_exact(series: nw.Series[Any], name: str) -> None:
-    """Raise an error if an integer is not exactly representable as a float."""
-    if len(series) == int(series.is_null().sum()):
-        return
-    if max(abs(int(series.min() or 0)), abs(int(series.max() or 0))) <= MAX_EXACT_INTEGER:
-        return
-    for row, value in enumerate(series.to_list()):
-        if value is not None:
-            check_exact_integer(int(value), row, name)
+    """Raise an error if an integer is not exactly representable as a float; NumPy does not hold 128 bits."""
+    if len(series) and max(abs(int(series.min())), abs(int(series.max()))) > table.MAX_EXACT_INTEGER:
+        for row, value in enumerate(series.to_list()):
+            table.check_exact_integer(int(value), row, name)
 
 
 def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
@@ -114,12 +108,6 @@ def _encode_series(series: nw.Series[Any], name: str) -> tuple[Array, Array]:
     array = series.drop_nulls().cast(nw.String).to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    coded = array.dictionary_encode()
-    values = make_object_array(list_arrow_cells(coded.dictionary, lambda code: f"column {name!r}, value {code}"))
-    # Arrow numbers the values by first occurrence; renumber them in sorted order.
-    order = np.argsort(values)
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order))
     codes = np.full(len(series), -1, dtype=np.int32)
-    codes[present] = rank[coded.indices.to_numpy(zero_copy_only=False)]
-    return codes, values[order]
+    codes[present], values = table.encode_strings(array, name)
+    return codes, values

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeGuard
+from itertools import chain
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array, name_cells
 from priory.core.typing import Array
 from priory.errors import DataError, KindError
-from priory.tables.column_reading import make_object_array, read_array_column, read_named_column
+from priory.tables import table
 from priory.tables.dates import Zones
 from priory.tables.table import Table, make_named_table
-
-MAX_NAMES_SHOWN = 10
 
 
 def read_table(X: object, zones: Zones | None = None) -> Table:
@@ -37,18 +36,25 @@ def read_table(X: object, zones: Zones | None = None) -> Table:
         return _table_from_columns(columns, zones)
     if isinstance(X, Iterator):
         X = list(X)
-    if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):
-        # columns in order of first appearance; a cell that a row lacks is missing
-        rows = [name_cells(row) for row in X]
-        names = dict.fromkeys(name for row in rows for name in row)
-        columns = {name: make_object_array([row.get(name) for row in rows]) for name in names}
-        return _table_from_columns(columns, zones)
+    if isinstance(X, (list, tuple)) and X and all(issubclass(kind, Mapping) for kind in set(map(type, X))):
+        return _table_from_dicts(X, zones)
     if isinstance(X, (list, tuple, np.ndarray)):
         return _table_from_array(X)
     from priory.tables.frame_reading import find_frame, read_frame  # it imports narwhals
 
     frame = find_frame(X)
     return _table_from_array(X) if frame is None else read_frame(frame, zones)
+
+
+def list_rows_as_dicts(X: Any) -> list[dict[str, object]] | None:
+    """The rows of a small table with names, without reading its columns; None if it is of another type."""
+    if isinstance(X, list | tuple):
+        return list(X) if all(isinstance(row, dict) for row in X) else None
+    if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas
+        names = X.columns.tolist()
+        return [dict(zip(names, cells, strict=True)) for cells in X.to_numpy(dtype=object).tolist()]
+    list_rows = getattr(X, "to_dicts", None) or getattr(X, "to_pylist", None)  # polars, Arrow
+    return None if list_rows is None else list_rows()
 
 
 def take_text_column(X: object) -> object:
@@ -66,10 +72,10 @@ def take_text_column(X: object) -> object:
     if frame is None:
         return X
     if len(frame.columns) != 1:
-        names = ", ".join(map(repr, frame.columns[:MAX_NAMES_SHOWN]))
         raise KindError(
-            f"X is a table with {len(frame.columns)} columns ({names}); give one column of texts, such as "
-            f"X[{next(iter(frame.columns), 'text')!r}], or use NaiveBayes, which learns from all columns."
+            f"X is a table with {len(frame.columns)} columns ({table.format_column_names(frame.columns)}); give one "
+            f"column of texts, such as X[{next(iter(frame.columns), 'text')!r}], or use NaiveBayes, which learns from "
+            "all columns."
         )
     texts = next(frame.iter_columns())  # by position: a name may be any object
     return texts.to_native() if hasattr(type(X), "column_names") else texts.to_list()  # Arrow's may not be UTF-8
@@ -88,7 +94,7 @@ def _fill_mask(cells: object) -> Array:
 def _read_mapped_cells(values: object, name: str) -> Array:
     """Read the cells of one column of a dict: a list, a series or a 1-D array."""
     with guard_input(values):
-        cells = make_object_array(values) if _is_mixed_list(values) else _fill_mask(values)
+        cells = table.make_object_array(values) if _is_mixed_list(values) else _fill_mask(values)
     if cells.ndim != 1:
         raise KindError(f"column {name!r} has {cells.ndim} dimensions; give a list of cells.")
     return cells
@@ -113,7 +119,16 @@ def _table_from_array(X: object) -> Table:
     names = tuple(f"x{j}" for j in range(columns))
     if cells.dtype.kind in "biuf":
         return Table(rows, names, False, matrix=cells)
-    return Table(rows, names, False, tuple(read_array_column(cells[:, j], name) for j, name in enumerate(names)))
+    return Table(rows, names, False, tuple(table.read_array_column(cells[:, j], name) for j, name in enumerate(names)))
+
+
+def _table_from_dicts(rows: Sequence[Mapping[Any, object]], zones: Zones | None) -> Table:
+    """Columns in order of first appearance; a cell that a row lacks is missing."""
+    if not all(isinstance(name, str) for name in set(chain.from_iterable(rows))):
+        rows = [name_cells(row) for row in rows]
+    names = dict.fromkeys(chain.from_iterable(rows))
+    columns = {name: table.make_object_array([row.get(name) for row in rows]) for name in names}
+    return _table_from_columns(columns, zones)
 
 
 def _table_from_columns(columns: dict[str, Array], zones: Zones | None) -> Table:
@@ -121,7 +136,8 @@ def _table_from_columns(columns: dict[str, Array], zones: Zones | None) -> Table
     if len(set(lengths.values())) > 1:
         raise DataError(f"the columns differ in length: {lengths}.")
     rows = next(iter(lengths.values()), 0)
-    return make_named_table(rows, True, [read_named_column(column, name, zones) for name, column in columns.items()])
+    parts = [table.read_named_column(column, name, zones) for name, column in columns.items()]
+    return make_named_table(rows, True, parts)
 
 
 def _array_from_rows(rows: list[object]) -> Array:

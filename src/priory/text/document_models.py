@@ -227,8 +227,9 @@ class BinaryBag(TokenDrawBag):
         assert not isinstance(counts, SparseCounts)
         scores, remaining = rows.score_left_out(counts, group, np.ones(len(group)), self.alpha)
         total = counts.sum(axis=0)
+        # (rows,): smoothing of all tokens; those that only this row has are not counted if they vanish with it
         room = self.alpha * (len(words) - (sizes - remaining if tokens_vanish else np.zeros(len(group))))
-        mass = total + room[:, None]
+        mass = total + room[:, None]  # (rows, classes): tokens of each class, less the row's own
         mass[np.arange(len(group)), group] -= sizes
         return scores - remaining[:, None] * log_or_zero(mass)
 

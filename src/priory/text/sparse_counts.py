@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
-from priory.core.registration import register_record
 from priory.core.sharding import find_memory_limit
 from priory.core.sparse_rows import sum_entries_by_class
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.statistics import Statistics, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError, NotLearnedError
 
@@ -261,5 +260,5 @@ def check_dense_size(n_tokens: int, n_classes: int) -> None:
     if available is not None and needed > available:
         raise ModelTooLargeError(
             f"tables of {n_tokens:,} tokens and {n_classes:,} classes take about {needed / 2**30:,.0f} GiB, and this "
-            f"machine has {available / 2**30:,.0f}; use fewer classes or tokens, alpha above 0, and average=False."
+            f"machine has {available / 2**30:,.0f}; use fewer classes or tokens, and alpha above 0."
         )

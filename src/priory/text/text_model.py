@@ -15,21 +15,7 @@ from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import ROW_SUM_TOLERANCE
 from priory.core.typing import Array
 from priory.errors import DataError
-from priory.text.averaged_models import get_averaged_bag
-from priory.text.document_models import (
-    BAG_MODELS,
-    BagOfWords,
-    BinaryBag,
-    ComplementBag,
-    DocumentRows,
-    PoissonBag,
-    TokenDrawBag,
-    TokenWeights,
-    log_dirichlet_evidence,
-    measure_spread,
-    silence_tokens,
-    take_token_rows,
-)
+from priory.text import document_models
 from priory.text.normal_forms import Document
 from priory.text.sparse_counts import SparseCounts, make_dense_counts
 from priory.text.token_bags import AnyDocuments, TokenBags
@@ -55,7 +41,7 @@ class TextModel:
 
     >>> from priory.text.tokenizer import Tokenizer
     >>> from priory.text.vocabulary import GrowingVocabulary
-    >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
+    >>> model = TextModel("binary", 1.0, GrowingVocabulary(Tokenizer()))
     >>> records = model.count(["win cash", "lunch?"], np.array([0, 1]), 2)
     >>> model.score(records, ["win lunch"]).round(3).tolist()
     [[-2.526, -2.079]]
@@ -63,29 +49,25 @@ class TextModel:
 
     model: str
     alpha: float | Literal["evidence"]
-    average: bool  # over all sets of tokens
     vocabulary: Vocabulary
 
     def __post_init__(self) -> None:
-        if self.model not in BAG_MODELS:
-            raise DataError(f"model is {self.model!r}; use one of {', '.join(BAG_MODELS)}.")
+        if self.model not in document_models.BAG_MODELS:
+            raise DataError(f"model is {self.model!r}; use one of {', '.join(document_models.BAG_MODELS)}.")
         if self.alpha != "evidence" and not is_valid_alpha(self.alpha):
             raise DataError(f"alpha is {self.alpha!r}; use a number from 0, or 'evidence'.")
-        if self.average and self.alpha != "evidence" and not self.alpha > 0:
-            raise DataError("averaging over sets of tokens needs a prior: use alpha above 0.")
-        self._bag_class()
 
-    def _bag_class(self) -> type[BagOfWords]:
-        return get_averaged_bag(self.model) if self.average else BAG_MODELS[self.model]
+    def _bag_class(self) -> type[document_models.BagOfWords]:
+        return document_models.BAG_MODELS[self.model]
 
     @property
     def binary(self) -> bool:
         """Whether a token counts once for each document."""
-        return BAG_MODELS[self.model].binary
+        return document_models.BAG_MODELS[self.model].binary
 
     @property
     def uses_class_prior(self) -> bool:
-        return BAG_MODELS[self.model].uses_class_prior
+        return document_models.BAG_MODELS[self.model].uses_class_prior
 
     def find_fault(self, records: tuple[BagCounts, ...]) -> str | None:
         """Describe what is wrong with records of this model; None if they are valid."""
@@ -117,10 +99,10 @@ class TextModel:
         """The counts of the tokens in use, dense if the bag of words requires it.
 
         Sparse counts require that zero counts have the same weight for all tokens of a class: not without smoothing,
-        where they are impossible, nor with averaging, where the weight depends on the token's other counts.
+        where they are impossible.
         """
         counts = self.select_counts(records)
-        return counts.make_dense() if self.average or self.alpha == 0 else counts
+        return counts.make_dense() if self.alpha == 0 else counts
 
     def choose_alpha(self, records: TextRecords) -> float:
         """The declared smoothing, or the one with the largest evidence."""
@@ -129,46 +111,40 @@ class TextModel:
         bag = self._bag_class()
         return self._prepare_counts(records).derive("alpha", bag.choose_alpha, bag)
 
-    def build_bag(self, records: TextRecords) -> BagOfWords:
+    def build_bag(self, records: TextRecords) -> document_models.BagOfWords:
         """Build the bag of words with its smoothing."""
         return self._bag_class()(self.choose_alpha(records))
 
-    def token_weights(self, records: TextRecords) -> TokenWeights:
+    def token_weights(self, records: TextRecords) -> document_models.TokenWeights:
         """Weights of the tokens in use for every class, and the constant of every class.
 
         A declared token (or a bucket) that occurs in no document has weight zero.
         """
         bag = self.build_bag(records)
 
-        def compute_weights(counts: BagCounts) -> TokenWeights:
+        def compute_weights(counts: BagCounts) -> document_models.TokenWeights:
             table, constant = bag.compute_weights(counts)
-            return TokenWeights(silence_tokens(table, counts.counts), constant)
+            return document_models.TokenWeights(document_models.silence_tokens(table, counts.counts), constant)
 
         return self._prepare_counts(records).derive("weights", compute_weights, bag)
-
-    def inclusion_probability(self, records: TextRecords) -> dict[str, float]:
-        """Probability that each token (or bucket) in use depends on the class."""
-        counts = self.select_counts(records).make_dense()
-        bag = get_averaged_bag(self.model)(self.choose_alpha(records))
-        return dict(zip(self.vocabulary.name_tokens(counts), bag.inclusion_probability(counts).tolist(), strict=True))
 
     def log_evidence(self, records: TextRecords) -> float:
         """Log evidence of the tokens in use, drawn independently given the class."""
         alpha = max(self.choose_alpha(records), MIN_EVIDENCE_ALPHA)
-        return float(log_dirichlet_evidence(self.select_counts(records).counts, np.array([alpha]))[0])
+        return float(document_models.log_dirichlet_evidence(self.select_counts(records).counts, np.array([alpha]))[0])
 
     # -- words ---------------------------------------------------------------------------------------------------
 
     def word_probabilities(self, records: TextRecords, rows: Array) -> Array:
         """P(word | class) of tokens, given by their rows: (words, classes); for "poisson" rates per document."""
-        table = take_token_rows(self.token_weights(records).table, rows)
+        table = document_models.take_token_rows(self.token_weights(records).table, rows)
         return 1 / (1 + np.exp(-table)) if self.model == "bernoulli" else np.exp(table)
 
     def find_distinctive_words(self, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
         """The words whose probabilities differ most between the classes, weighted by frequency."""
         counts = check_words_kept(self.select_counts(records))
         # (tokens,): range of the log weights over the classes, times the number of occurrences
-        spread = measure_spread(self.token_weights(records).table)
+        spread = document_models.measure_spread(self.token_weights(records).table)
         best = np.argsort(-spread * counts.counts.sum(axis=1), kind="stable")[:max_words]
         return counts.take_tokens(best).tokens()
 
@@ -214,12 +190,14 @@ class TextModel:
         bag, counts = self.build_bag(records), self._prepare_counts(records)
         indptr, ids, occurrences = self.vocabulary.encode(documents, counts)
         is_exact = not getattr(counts, "missed", 0.0)
-        if isinstance(bag, BinaryBag) and is_exact and not isinstance(counts.counts, SparseCounts):
+        if isinstance(bag, document_models.BinaryBag) and is_exact and not isinstance(counts.counts, SparseCounts):
             # the compiled path, for exact dense counts
             rows = SparseRows(indptr.astype(np.int64), ids.astype(np.int32), None, len(counts))
             return bag.leave_exact_rows_out(counts, rows, group, self.vocabulary.grows)
         x = np.ones(len(ids)) if bag.binary else occurrences
-        return bag.leave_one_out(counts, DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows))
+        return bag.leave_one_out(
+            counts, document_models.DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows)
+        )
 
     def _leave_one_out_by_subtraction(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
         """Compute ``records - document`` one by one, for models where a document may change vocabulary or smoothing."""
@@ -248,7 +226,7 @@ class OpenCounts:
     """Mutable counts of a text model.
 
     >>> from priory.text.tokenizer import Tokenizer
-    >>> model = TextModel("binary", 1.0, False, GrowingVocabulary(Tokenizer()))
+    >>> model = TextModel("binary", 1.0, GrowingVocabulary(Tokenizer()))
     >>> texts, group = ["win cash", "lunch?"], np.array([0, 1])
     >>> counts = OpenCounts(model, model.count(texts[:1], group[:1], 2))
     >>> counts.learn("lunch?", 1)
@@ -273,7 +251,6 @@ class OpenCounts:
             and model.vocabulary.keeps_all_tokens
             and model.vocabulary.max_tokens is None
             and model.vocabulary.tokenizer.stem is None
-            and not model.average
             and model.alpha != "evidence"
             and model.alpha > 0
             and isinstance(model.build_bag(records), tuple(FINISH))
@@ -313,18 +290,18 @@ def open_kernel(arena: Array, ends: Array, counts: Array, tokenizer: Tokenizer) 
     return kernel.OpenCounter(table.shape[1], arena, ends, table, tokenizer.analyzer == "word")
 
 
-def _finish_token_draws(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+def _finish_token_draws(sums: Array, length: float, bag: document_models.BagOfWords, counts: Sums, n: Array) -> Array:
     if not length:  # there may be no tokens at all
         return sums
     return np.asarray(sums - length * np.log(counts.totals + bag.alpha * counts.n_used))
 
 
-def _finish_poisson(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+def _finish_poisson(sums: Array, length: float, bag: document_models.BagOfWords, counts: Sums, n: Array) -> Array:
     rates = (counts.totals + bag.alpha * counts.n_used) / (n + 1)
     return np.asarray(sums - length * np.log(n + 1) - rates)
 
 
-def _finish_complement(sums: Array, length: float, bag: BagOfWords, counts: Sums, n: Array) -> Array:
+def _finish_complement(sums: Array, length: float, bag: document_models.BagOfWords, counts: Sums, n: Array) -> Array:
     if not length:
         return sums
     others = counts.totals.sum() - counts.totals + bag.alpha * counts.n_used
@@ -332,8 +309,10 @@ def _finish_complement(sums: Array, length: float, bag: BagOfWords, counts: Sums
 
 
 # For each kind of bag: log p(document | class) from the sum of log(count + alpha) over the document's tokens.
-FINISH: dict[type[BagOfWords], Callable[[Array, float, BagOfWords, Sums, Array], Array]] = {
-    TokenDrawBag: _finish_token_draws,
-    PoissonBag: _finish_poisson,
-    ComplementBag: _finish_complement,
+FINISH: dict[
+    type[document_models.BagOfWords], Callable[[Array, float, document_models.BagOfWords, Sums, Array], Array]
+] = {
+    document_models.TokenDrawBag: _finish_token_draws,
+    document_models.PoissonBag: _finish_poisson,
+    document_models.ComplementBag: _finish_complement,
 }

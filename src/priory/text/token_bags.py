@@ -12,8 +12,8 @@ import numpy as np
 
 from priory.core._kernel import text as kernel
 from priory.core.content_hash import scramble_bits
-from priory.core.registration import register_record
 from priory.core.sparse_rows import sort_entries, sum_entries, take_entries
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.errors import ModelTooLargeError
 from priory.text import tokenizer as reading

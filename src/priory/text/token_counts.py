@@ -8,8 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from priory.core.registration import register_record
-from priory.core.statistics import Statistics, subtract_counts
+from priory.core.statistics import Statistics, register_record, subtract_counts
 from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.text import tokenizer as reading

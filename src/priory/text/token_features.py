@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from priory.core._kernel import text as kernel
-from priory.core.registration import register_record
 from priory.core.sparse_rows import SparseRows, sum_entries
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.text import tokenizer as reading
 from priory.text import vocabulary as hashing
@@ -186,6 +187,13 @@ class TokenFeatures:
         columns = np.full(PAIR_BUCKETS, -1, dtype=np.int32)
         columns[self.pairs] = self.n_tokens + np.arange(len(self.pairs))
         return columns[buckets]
+
+    def find_tokens(self, tokens: Sequence[str]) -> Array:
+        """The columns of tokens by their spelling, -1 if a token is not a feature."""
+        spelled = [token.encode() for token in tokens]
+        ends = np.cumsum([len(token) for token in spelled], dtype=np.int64)
+        arena = np.frombuffer(b"".join(spelled), np.uint8)
+        return np.asarray(self._find_index("whole").find_columns(arena, ends), dtype=np.int64)
 
     def _find_index(self, analyzer: str) -> TokenIndex:
         """The index of the tokens, built once."""

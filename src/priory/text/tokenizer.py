@@ -15,7 +15,7 @@ import numpy as np
 
 from priory.core._kernel import text as kernel
 from priory.core._kernel import token_spans
-from priory.core.registration import register_record
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 from priory.text.documents import (

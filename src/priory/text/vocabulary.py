@@ -11,8 +11,8 @@ from typing import final
 import numpy as np
 
 from priory.core._kernel import text as kernel
-from priory.core.registration import register_record
 from priory.core.sharding import total_memory_bytes
+from priory.core.statistics import register_record
 from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, StaleModelError
 from priory.text import token_counts as counting

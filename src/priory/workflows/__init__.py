@@ -6,7 +6,9 @@
     explain_values   show the evidence behind the prediction for texts, or for cells by column name
     evaluate    compare a model's predictions with the labels of files
     report      write an HTML report about a model on the rows of files
+    ask         choose rows of files to label next
     audit       look for leakage in files
+    drift       compare the rows of files with newer rows
     learn       learn the rows of files into a model file
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
@@ -14,6 +16,10 @@
     rank_columns   rank columns by how much worse a model predicts without them
     find_counterfactuals   find changes of a single cell that change the prediction for a row
     inspect     list what a model file contains and would reveal
+    issue_receipt   state what a model file has learned in a signed receipt
+    verify      verify a receipt of forgetting
+    make_card   describe a model file on a page
+    release     write a differentially private copy of a model file
 
 Files are read a block at a time, so they may be larger than memory. Every function takes paths with the keyword
 arguments of `FileTask`, or a `FileTask`: the files, the `ReadOptions` for parsing them, the `ColumnOptions` for their
@@ -28,15 +34,14 @@ if TYPE_CHECKING:
     from priory.sources import ReadOptions
     from priory.sources.column_types import ColumnOptions
     from priory.storage import inspect
-    from priory.workflows.evaluation import Evaluation, evaluate
+    from priory.workflows.erasure import ReceiptFiles, issue_receipt, make_card, release, verify
+    from priory.workflows.evaluation import Evaluation, JudgingOptions, evaluate
     from priory.workflows.explanations import explain, explain_values, find_counterfactuals, rank_columns
     from priory.workflows.model_files import Callbacks, FileTask
-    from priory.workflows.prediction import Predictions, predict
-    from priory.workflows.regression_files import NumberPredictions
-    from priory.workflows.reports import ReportResult, audit, report
-    from priory.workflows.row_splits import JudgingOptions
-    from priory.workflows.training import RegressionResult, train
-    from priory.workflows.training_results import TrainingOptions, TrainingResult
+    from priory.workflows.prediction import NumberPredictions, Predictions, ask, predict
+    from priory.workflows.reports import ReportResult, audit, drift, report
+    from priory.workflows.row_counting import TrainingOptions
+    from priory.workflows.training import RegressionResult, TrainingResult, train
     from priory.workflows.updates import UpdateResult, forget, learn, merge, refresh
 
 __all__ = [
@@ -49,25 +54,32 @@ __all__ = [
     "NumberPredictions",
     "Predictions",
     "ReadOptions",
+    "ReceiptFiles",
     "RegressionResult",
     "ReportResult",
     "TrainingOptions",
     "TrainingResult",
     "UpdateResult",
+    "ask",
     "audit",
+    "drift",
     "evaluate",
     "explain",
     "explain_values",
     "find_counterfactuals",
     "forget",
     "inspect",
+    "issue_receipt",
     "learn",
+    "make_card",
     "merge",
     "predict",
     "rank_columns",
     "refresh",
+    "release",
     "report",
     "train",
+    "verify",
 ]
 
 # Public name -> module. Modules are imported on first use, because scikit-learn and pyarrow take a second to import.
@@ -77,29 +89,36 @@ _HOME = {
     "Costs": "evaluation.decisions",
     "Evaluation": "workflows.evaluation",
     "FileTask": "workflows.model_files",
-    "JudgingOptions": "workflows.row_splits",
-    "NumberPredictions": "workflows.regression_files",
+    "JudgingOptions": "workflows.evaluation",
+    "NumberPredictions": "workflows.prediction",
     "Predictions": "workflows.prediction",
     "ReadOptions": "sources",
+    "ReceiptFiles": "workflows.erasure",
     "RegressionResult": "workflows.training",
     "ReportResult": "workflows.reports",
-    "TrainingOptions": "workflows.training_results",
-    "TrainingResult": "workflows.training_results",
+    "TrainingOptions": "workflows.row_counting",
+    "TrainingResult": "workflows.training",
     "UpdateResult": "workflows.updates",
+    "ask": "workflows.prediction",
     "audit": "workflows.reports",
+    "drift": "workflows.reports",
     "evaluate": "workflows.evaluation",
     "explain": "workflows.explanations",
     "explain_values": "workflows.explanations",
     "find_counterfactuals": "workflows.explanations",
     "forget": "workflows.updates",
     "inspect": "storage",
+    "issue_receipt": "workflows.erasure",
     "learn": "workflows.updates",
+    "make_card": "workflows.erasure",
     "merge": "workflows.updates",
     "predict": "workflows.prediction",
     "rank_columns": "workflows.explanations",
     "refresh": "workflows.updates",
+    "release": "workflows.erasure",
     "report": "workflows.reports",
     "train": "workflows.training",
+    "verify": "workflows.erasure",
 }
 
 

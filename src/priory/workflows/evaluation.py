@@ -1,4 +1,4 @@
-"""Evaluate a model on rows of files: scores beside other models, by group, by rows learned, and by cost."""
+"""Evaluate a model on rows of files: by folds, groups or time, beside other models, by rows learned, and by cost."""
 
 from __future__ import annotations
 
@@ -7,60 +7,197 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
+import pyarrow as pa
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from priory.core.typing import Array
 from priory.errors import DataError
+from priory.estimators.folds import make_splitter
 from priory.estimators.learning_curve import score_by_rows
-from priory.evaluation.comparison import COMPARED_SCORES, compare_scores
+from priory.evaluation import comparison
+from priory.evaluation.comparison import COMPARED_SCORES, CostScores, GroupScores, LiftRow, ThresholdRow, compare_scores
 from priory.evaluation.decisions import Costs, find_class_index
-from priory.evaluation.group_scores import (
-    CostScores,
-    GroupScores,
-    LiftRow,
-    ThresholdRow,
-    compute_cost_scores,
-    compute_lift,
-    compute_thresholds,
-    format_lift,
-    format_thresholds,
-    score_groups,
-)
 from priory.evaluation.scores import Scores
 from priory.sources import FileRows
 from priory.sources.byte_streams import read_ahead
-from priory.sources.column_types import InputRows
+from priory.sources.cell_parsing import cast_to_text, is_text_column, looks_like_date, looks_numeric
+from priory.sources.column_types import InputRows, ModelColumns
 from priory.sources.discovery import make_absent_column_error
-from priory.workflows.class_files import read_costs
-from priory.workflows.model_files import (
-    Callbacks,
-    FileOptions,
-    FileTask,
-    check_any_labelled,
-    check_known_labels,
-    concatenate_rows,
-    find_needed_columns,
-    get_model_columns,
-    is_regression,
-    load_classifier,
-    load_model,
-    make_task,
-    read_labelled_chunks,
-)
-from priory.workflows.regression_files import evaluate_regression
-from priory.workflows.row_splits import (
-    DEFAULT_FOLDS,
-    JudgingOptions,
-    SideColumns,
-    cross_validate,
-    make_splits,
-    score_peers,
-)
+from priory.workflows import model_files
+from priory.workflows.model_files import Callbacks, FileOptions, FileTask
+from priory.workflows.training import score_regression
 
 if TYPE_CHECKING:
     from priory.evaluation.regression_scores import RegressionScores
+    from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
     Classifiers = Mapping[str, TableOrTextClassifier]
+
+
+DEFAULT_FOLDS = 5
+Split = tuple[Array, Array]  # rows to learn from, and rows to judge
+
+
+@dataclass(frozen=True)
+class JudgingOptions:
+    """How learned rows are left out for cross-validation.
+
+    Parameters
+    ----------
+    folds : int, optional
+        The number of folds; by default the model's own choice, or five with groups or time.
+    groups : str, optional
+        A column: rows with the same value, such as one person, are left out together.
+    time : str, optional
+        A column of numbers or dates: rows are judged by a model of earlier rows only.
+    """
+
+    folds: int | None = None
+    groups: str | None = None
+    time: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.groups is not None and self.time is not None:
+            raise DataError("groups and time exclude each other; give one of them")
+        if self.folds is not None and self.folds < 2:
+            raise DataError(f"there are {self.folds} folds; give at least 2")
+
+    @property
+    def is_default(self) -> bool:
+        return self == JudgingOptions()
+
+    @property
+    def side_columns(self) -> tuple[str, ...]:
+        """The columns that are read in addition to the model's own."""
+        return tuple(name for name in (self.groups, self.time) if name is not None)
+
+
+class SideColumns:
+    """Collects columns that the model does not use, while rows are read."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names, self._batches = tuple(dict.fromkeys(names)), list[pa.RecordBatch]()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self.names:
+            self._batches.append(batch.select(list(self.names)))
+
+    def get(self, name: str) -> pa.Array:
+        """The cells of all rows."""
+        return pa.Table.from_batches(self._batches)[name].combine_chunks()
+
+    def get_texts(self, name: str) -> Array:
+        """The cells of all rows as text; a missing one is empty."""
+        return np.array(cast_to_text(self.get(name)).fill_null("").to_pylist(), dtype=object)
+
+
+def make_splits(labels: Array, options: JudgingOptions, side: SideColumns) -> list[Split]:
+    """The rows to learn from and to judge, for each fold."""
+
+    n_folds = options.folds or DEFAULT_FOLDS
+    if options.time is not None:
+        order = np.argsort(read_times(side, options.time), kind="stable")
+        if len(order) <= n_folds:
+            raise DataError(f"there are {len(order)} rows for {n_folds} folds by time; give fewer folds")
+        return [(order[train], order[test]) for train, test in TimeSeriesSplit(n_folds).split(order)]
+    if options.groups is not None:
+        groups = side.get_texts(options.groups)
+        n_groups = len(np.unique(groups))
+        if n_groups < 2:
+            raise DataError(f"column {options.groups!r} has one value only; give groups that can be left out")
+        return list(GroupKFold(min(n_folds, n_groups)).split(groups, labels, groups))
+    return list(make_splitter(n_folds, labels, 0).split(np.zeros((len(labels), 1)), labels))
+
+
+def read_times(side: SideColumns, name: str) -> Array:
+    """Read a column of numbers or ISO dates into an array that sorts by time."""
+    column = side.get(name)
+    if column.null_count or (is_text_column(column) and "" in column.to_pylist()):
+        raise DataError(f"column {name!r} has missing cells; every row needs a time")
+    if not is_text_column(column):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    if all(looks_numeric(column).to_pylist()):
+        return np.array(column.cast(pa.float64()))
+    cells = column.to_pylist()
+    is_sortable = all(looks_like_date(column).to_pylist()) and all(cell[4:5] in ("-", "/") for cell in cells)
+    if not is_sortable:
+        raise DataError(f"column {name!r} has neither numbers nor dates such as 2024-05-31; convert it")
+    return np.array(cells)
+
+
+def cross_validate(
+    model: TableOrTextClassifier, rows: InputRows, labels: Array, options: JudgingOptions, side: SideColumns
+) -> Scores:
+    """Score learned rows, each predicted by a model from which it was subtracted."""
+    if options.is_default:
+        return model.evaluate(rows, labels)
+    return model.evaluate(rows, labels, folds=make_splits(labels, options, side))
+
+
+MAX_WORDS_FOR_TREES = 500  # the most common ones of a text
+
+
+def score_peers(
+    columns: ModelColumns, rows: InputRows, labels: Array, classes: Array, splits: Sequence[Split]
+) -> dict[str, Scores]:
+    """The scores of each peer, fitted to the training rows of each split and scored on its test rows."""
+    table, kinds = _make_object_table(columns, rows), list(columns.kinds.values())
+    return {name: _score_peer(peer, table, labels, classes, splits) for name, peer in _make_peers(kinds).items()}
+
+
+def _make_object_table(columns: ModelColumns, rows: InputRows) -> Array:
+    """(rows, columns): numbers, NaN where missing; labels and texts, empty where missing."""
+    if isinstance(rows, list):
+        return np.array(rows, dtype=object)[:, None]
+    table = np.empty((rows.num_rows, len(columns.names)), dtype=object)
+    for j, (name, kind) in enumerate(columns.kinds.items()):
+        fill: object = np.nan if kind == "number" else ""
+        table[:, j] = [fill if cell is None else cell for cell in rows[name].to_pylist()]
+    return table
+
+
+def _score_peer(peer: Pipeline, table: Array, labels: Array, classes: Array, splits: Sequence[Split]) -> Scores:
+    answers = []  # (test rows, classes) of each split; a class that is absent from the training rows has probability 0
+    for train, test in splits:
+        fitted = clone(peer).fit(table[train], labels[train])
+        p = np.zeros((len(test), len(classes)))
+        p[:, np.searchsorted(classes, fitted.classes_)] = fitted.predict_proba(table[test])
+        answers.append(p)
+    positions = np.concatenate([test for _, test in splits])
+    scores = Scores.of(labels[positions], np.concatenate(answers), classes)
+    return replace(scores, positions=positions, folds=len(splits) if len(splits) > 1 else None)
+
+
+def _make_peers(kinds: list[str]) -> dict[str, Pipeline]:
+    """Both models behind the usual preparation of numbers, labels and texts."""
+    as_floats = FunctionTransformer(np.asarray, kw_args={"dtype": float})
+    imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    linear = _encode_columns(
+        kinds, make_pipeline(as_floats, imputer, StandardScaler()), OneHotEncoder(handle_unknown="ignore"), None
+    )
+    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    dense = _encode_columns(kinds, as_floats, ordinal, MAX_WORDS_FOR_TREES).set_params(sparse_threshold=0)
+    return {
+        "logistic regression": make_pipeline(linear, LogisticRegression(max_iter=1000)),
+        "gradient boosting": make_pipeline(dense, HistGradientBoostingClassifier(random_state=0)),
+    }
+
+
+def _encode_columns(kinds: list[str], numbers: object, labels: object, max_words: int | None) -> ColumnTransformer:
+    """A transformer of the columns of an object table, by their kinds; a text may keep only its commonest words."""
+    places = {kind: [j for j, one in enumerate(kinds) if one == kind] for kind in ("number", "label", "text")}
+    steps = [("numbers", numbers, places["number"]), ("labels", labels, places["label"])]
+    texts = [(f"text {j}", TfidfVectorizer(max_features=max_words), j) for j in places["text"]]
+    return ColumnTransformer([*(step for step in steps if step[2]), *texts])
 
 
 @dataclass(frozen=True)
@@ -87,8 +224,8 @@ class DecisionTables:
         if blocks and self.positive:
             blocks[0] += f"\nThe positive class is {self.positive}."
         if self.thresholds:
-            blocks.append(format_thresholds(self.thresholds, self.positive))
-        return [*blocks, format_lift(self.lift, self.positive)] if self.lift else blocks
+            blocks.append(comparison.format_thresholds(self.thresholds, self.positive))
+        return [*blocks, comparison.format_lift(self.lift, self.positive)] if self.lift else blocks
 
 
 def tabulate_decisions(
@@ -109,15 +246,15 @@ def tabulate_decisions(
     if not isinstance(scores, Scores):
         raise DataError("the model predicts a number; costs, lift and thresholds are for models of classes")
     classes = [str(label) for label in scores.classes]
-    given = costs if costs is None or isinstance(costs, Costs) else read_costs(costs)
+    given = costs if costs is None or isinstance(costs, Costs) else model_files.read_costs(costs)
     table = None if given is None else given.tabulate(classes, scores.shares)
     names_positive = given is not None and (given.false_negative is not None or given.false_positive is not None)
     label = _find_positive_class(classes, scores, positive) if lift or thresholds or names_positive else ""
     return DecisionTables(
         label,
-        None if table is None else compute_cost_scores(scores, table),
-        compute_lift(scores, label) if lift else [],
-        compute_thresholds(scores, label, table) if thresholds else [],
+        None if table is None else comparison.compute_cost_scores(scores, table),
+        comparison.compute_lift(scores, label) if lift else [],
+        comparison.compute_thresholds(scores, label, table) if thresholds else [],
     )
 
 
@@ -211,19 +348,21 @@ def evaluate(
     Evaluation
         The scores, the number of rows, and what else was asked for.
     """
-    task = make_task(paths, given)
-    trained = load_model(model, task.key)
+    task = model_files.make_task(paths, given)
+    trained = model_files.load_model(model, task.key)
     task = task.adapt_to(trained)
     rows = task.open()
     judging = judging or JudgingOptions()
     if not learned and not (judging.is_default and not peers and not curve):
         raise DataError("folds, groups, time, peers and curves are for rows that the model has learned; say so")
-    if is_regression(trained):
+    if model_files.is_regression(trained):
         if by or others or peers or curve or not judging.is_default:
             raise DataError("the model predicts a number; groups, comparisons and curves are for models of classes")
         found = evaluate_regression(trained, rows, task, learned=learned)
         return Evaluation(found, len(found.truth))
-    models = {EVALUATED: trained} | {name: load_classifier(other, task.key) for name, other in (others or {}).items()}
+    models = {EVALUATED: trained} | {
+        name: model_files.load_classifier(other, task.key) for name, other in (others or {}).items()
+    }
     side = SideColumns([*by, *judging.side_columns])
     parts = _read_rows_for_all(models, rows, task, side)
     if not learned:
@@ -237,7 +376,9 @@ def evaluate(
     if peers:
         with task.callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, judging, side)
-            scores |= score_peers(get_model_columns(trained), tables[EVALUATED], labels, trained.classes_, splits)
+            scores |= score_peers(
+                model_files.get_model_columns(trained), tables[EVALUATED], labels, trained.classes_, splits
+            )
     drawn = _draw_curve(trained, tables[EVALUATED], labels, task.callbacks) if curve else {}
     return replace(_summarise(scores, len(labels), side, by), curve=drawn)
 
@@ -245,7 +386,7 @@ def evaluate(
 def _summarise(scores: dict[str, Scores], n_rows: int, side: SideColumns, by: Sequence[str]) -> Evaluation:
     own, others = scores[EVALUATED], {name: one for name, one in scores.items() if name != EVALUATED}
     rows = slice(None) if own.positions is None else own.positions
-    groups = {name: score_groups(own, side.get_texts(name)[rows], name) for name in by}
+    groups = {name: comparison.score_groups(own, side.get_texts(name)[rows], name) for name in by}
     return Evaluation(own, n_rows, groups, others)
 
 
@@ -264,10 +405,10 @@ def _score_new_rows(models: Classifiers, parts: Iterator[tuple[dict[str, InputRo
         found.append(labels)
         for name, model in models.items():
             answers[name].append(model.predict_log_proba(rows[name]))
-    check_any_labelled(found)
+    model_files.check_any_labelled(found)
     labels = np.concatenate(found)
     for model in models.values():
-        check_known_labels(model, labels)
+        model_files.check_known_labels(model, labels)
     return {
         name: Scores.of(labels, np.concatenate(answers[name]), model.classes_, logs=True)
         for name, model in models.items()
@@ -277,8 +418,8 @@ def _score_new_rows(models: Classifiers, parts: Iterator[tuple[dict[str, InputRo
 def _join_rows(parts: Iterator[tuple[dict[str, InputRows], Array]]) -> tuple[dict[str, InputRows], Array]:
     """All rows as each model takes them, and all labels."""
     pairs = list(parts)
-    check_any_labelled(pairs)
-    tables = {name: concatenate_rows([rows[name] for rows, _ in pairs]) for name in pairs[0][0]}
+    model_files.check_any_labelled(pairs)
+    tables = {name: model_files.concatenate_rows([rows[name] for rows, _ in pairs]) for name in pairs[0][0]}
     return tables, np.concatenate([labels for _, labels in pairs])
 
 
@@ -286,13 +427,27 @@ def _read_rows_for_all(
     models: Classifiers, rows: FileRows, task: FileTask, side: SideColumns
 ) -> Iterator[tuple[dict[str, InputRows], Array]]:
     """Yield labelled rows in the form that each model reads, in one pass; models may have different columns."""
-    columns = {name: replace(get_model_columns(model), coerce=task.columns.coerce) for name, model in models.items()}
+    columns = {
+        name: replace(model_files.get_model_columns(model), coerce=task.columns.coerce)
+        for name, model in models.items()
+    }
     absent = [name for name in side.names if name not in rows.names]
     if absent:
         raise make_absent_column_error(rows.files[0].path, absent, rows.names)
-    needed = [name for one in columns.values() for name in find_needed_columns(rows, one)]
-    for labels, chunk in read_labelled_chunks(rows, task, [*needed, *side.names]):
+    needed = [name for one in columns.values() for name in model_files.find_needed_columns(rows, one)]
+    for labels, chunk in model_files.read_labelled_chunks(rows, task, [*needed, *side.names]):
         side.add(chunk.batch)
         yield {name: one.read_input_rows(chunk) for name, one in columns.items()}, labels
     for one in columns.values():
         task.callbacks.note_coerced_cells(one.n_coerced)
+
+
+def evaluate_regression(
+    model: BayesianLinearRegression, rows: FileRows, task: FileTask, *, learned: bool = False
+) -> RegressionScores:
+    """Score a regression on rows of files; each of the ``learned`` rows is predicted by the model without it."""
+    parts = list(model_files.read_labelled_rows(model, rows, task))
+    if not parts:
+        raise DataError("no row has a number to compare with; give rows with the target")
+    table, targets = model_files.join_labelled_rows(parts)
+    return score_regression(model, table, targets, learned)

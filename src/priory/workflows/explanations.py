@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from priory.core.sharding import space_evenly
-from priory.core.similar_names import suggest_name
 from priory.core.typing import Array
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 from priory.evaluation.decisions import find_class_index
 from priory.evaluation.intervals import Interval, mean_interval
 from priory.model.ledger import Ledgers
@@ -21,17 +20,8 @@ from priory.sources import FileReader, RowChunk
 from priory.sources.byte_streams import format_path, peek_first
 from priory.sources.column_types import InputRows, ModelColumns, make_model_rows
 from priory.sources.discovery import format_names
-from priory.workflows.model_files import (
-    FileOptions,
-    FileTask,
-    concatenate_rows,
-    find_needed_columns,
-    get_model_columns,
-    load_classifier,
-    make_task,
-    read_all_labelled_rows,
-)
-from priory.workflows.training_results import list_strongest_evidence
+from priory.workflows import model_files
+from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
@@ -57,9 +47,9 @@ def explain(
     Ledgers
         One ledger for each row: the prior, one line for each word or column, and their sum.
     """
-    task = make_task(path, given)
-    trained = load_classifier(model, task.key)
-    rows = read_file_rows(task, row_numbers, get_model_columns(trained))
+    task = model_files.make_task(path, given)
+    trained = model_files.load_classifier(model, task.key)
+    rows = read_file_rows(task, row_numbers, model_files.get_model_columns(trained))
     return trained.explain(make_model_rows(rows))
 
 
@@ -82,8 +72,8 @@ def explain_values(
     Ledgers
         One ledger for each text, or one for the row.
     """
-    trained = load_classifier(model, key)
-    return trained.explain(make_model_rows(_read_values(values, get_model_columns(trained))))
+    trained = model_files.load_classifier(model, key)
+    return trained.explain(make_model_rows(_read_values(values, model_files.get_model_columns(trained))))
 
 
 class _GivenRow(FileReader):
@@ -129,7 +119,7 @@ def read_file_rows(task: FileTask, row_numbers: Sequence[int], columns: ModelCol
     rows = task.open_for(columns)
     found: dict[int, InputRows] = {}
     before = 0
-    for chunk in rows.read_chunks(find_needed_columns(rows, columns)):
+    for chunk in rows.read_chunks(model_files.find_needed_columns(rows, columns)):
         for number in row_numbers:
             if before < number <= before + chunk.batch.num_rows:
                 found[number] = columns.read_input_rows(chunk.slice(number - before - 1, 1))
@@ -139,7 +129,7 @@ def read_file_rows(task: FileTask, row_numbers: Sequence[int], columns: ModelCol
     absent = [number for number in row_numbers if number not in found]
     if absent:
         raise DataError(f"{', '.join(map(format_path, task.names))}: has no row {absent[0]}; it has {before:,} rows")
-    return concatenate_rows([found[number] for number in row_numbers])
+    return model_files.concatenate_rows([found[number] for number in row_numbers])
 
 
 MAX_ROWS_TO_ASK = 5000
@@ -171,13 +161,14 @@ def rank_columns(
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task = make_task(paths, given)
-    trained = load_classifier(model, task.key)
+    task = model_files.make_task(paths, given)
+    trained = model_files.load_classifier(model, task.key)
     table, labels = _read_rows(trained, label, task)
     if isinstance(table, list):
         raise DataError("the model reads one text; its strongest words for each class are what matters")
     truth = np.searchsorted(trained.classes_, labels)
     with task.callbacks.activity(f"leaving out {table.num_columns:,} columns in turn"):
+        # in nats, (rows,): the importance of a column is the mean of a paired difference
         surprise = _measure_surprise(trained, table, truth)
         losses = {name: _measure_surprise(trained, _blank_column(table, name), truth) for name in table.column_names}
     found = [
@@ -191,8 +182,8 @@ def list_class_evidence(
     model: ModelOrPath, paths: Paths | FileTask, *, label: str | None = None, **given: Unpack[FileOptions]
 ) -> dict[str, list[tuple[str, float]]]:
     """The words or columns with the strongest evidence for each class, or for one, in decibans."""
-    task = make_task(paths, given)
-    trained = load_classifier(model, task.key)
+    task = model_files.make_task(paths, given)
+    trained = model_files.load_classifier(model, task.key)
     table, labels = _read_rows(trained, label, task)
     evidence = list_strongest_evidence(trained, table, labels)
     return evidence if label is None else {label: evidence.get(label, [])}
@@ -203,7 +194,7 @@ def _read_rows(model: TableOrTextClassifier, label: str | None, task: FileTask) 
     if label is not None:
         find_class_index(label, [str(name) for name in model.classes_.tolist()])
     task = task.adapt_to(model)
-    table, labels = read_all_labelled_rows(model, task.open(), task)
+    table, labels = model_files.read_all_labelled_rows(model, task.open(), task)
     chosen = np.arange(len(labels)) if label is None else np.flatnonzero(labels == label)
     if not len(chosen):
         raise DataError(f"no row has the label {label!r}; give rows of this class")
@@ -274,9 +265,9 @@ def find_counterfactuals(
     **given
         How the file is read, as for `FileTask`.
     """
-    task = make_task(path, given)
-    trained = load_classifier(model, task.key)
-    columns = get_model_columns(trained)
+    task = model_files.make_task(path, given)
+    trained = model_files.load_classifier(model, task.key)
+    columns = model_files.get_model_columns(trained)
     if columns.is_one_text:
         raise DataError("the model reads one text; cells can be changed in tables only")
     values = _list_values_to_try(trained, task, columns)
@@ -287,11 +278,12 @@ def find_counterfactuals(
 
 def _list_values_to_try(model: TableOrTextClassifier, task: FileTask, columns: ModelColumns) -> dict[str, pa.Array]:
     rows = task.open_for(columns)
-    first, _ = peek_first(rows.read_chunks(find_needed_columns(rows, columns)))
+    first, _ = peek_first(rows.read_chunks(model_files.find_needed_columns(rows, columns)))
     table, categories = columns.read_arrow_table(first), getattr(model, "categories_", {})
     values: dict[str, pa.Array] = {}
     for name, kind in columns.kinds.items():
         if kind == "number":
+            # quantiles that occur in the file: no cell becomes a number that a row could not have
             steps = np.linspace(0, 1, N_NUMBERS_TRIED)
             values[name] = pc.unique(pc.quantile(table[name], steps.tolist(), interpolation="nearest").drop_null())
         elif kind == "label":
@@ -341,3 +333,18 @@ def _format_cell(value: str | float | None) -> str:
     if value is None:
         return "nothing"
     return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+MAX_EVIDENCE_SHOWN = 6  # of each class
+
+
+def list_strongest_evidence(
+    model: TableOrTextClassifier, rows: InputRows, labels: Array
+) -> dict[str, list[tuple[str, float]]]:
+    """The words or columns with the strongest evidence for each class, as in the report, in decibans."""
+    from priory.export.strongest_evidence import find_strongest_evidence
+
+    return {
+        str(label): [(one.name, round(one.decibans, 1)) for one in evidence[:MAX_EVIDENCE_SHOWN]]
+        for label, evidence in find_strongest_evidence(model, rows, labels).items()
+    }

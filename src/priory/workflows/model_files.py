@@ -1,4 +1,4 @@
-"""Models as files, and the rows of files as a model takes them; progress and notes for the caller."""
+"""Models as files, and the rows of files as a model takes them; costs and priors of classes; progress and notes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,11 @@ import pyarrow as pa
 import priory
 from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
+from priory.evaluation.decisions import ABSTAIN_NAME, Costs, find_class_index, parse_finite
+from priory.model.model_statistics import ClassWeight
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress, read_ahead
-from priory.sources.cell_parsing import RowPlaces
+from priory.sources.cell_parsing import RowPlaces, cast_to_text
 from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, ModelColumns, TargetReader
 from priory.sources.discovery import format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
@@ -105,6 +108,8 @@ class FileTask:
         Model files must be signed with this key. A file that is changed is signed with it again.
     callbacks : Callbacks
         Called with progress and notes; silent by default.
+    where : dict of str to str
+        Only the rows whose cells in these columns are these texts, such as the rows of one person.
     """
 
     paths: Paths
@@ -112,6 +117,7 @@ class FileTask:
     read: ReadOptions = field(default_factory=ReadOptions)
     key: PathLike | None = None
     callbacks: Callbacks = SILENT
+    where: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -219,14 +225,19 @@ def get_model_columns(model: FileModel) -> ModelColumns:
         levels = {term.column for term in model.statistics_.terms if term.kind == "level"}
         names = getattr(model, "feature_names_in_", [])
         return ModelColumns(
-            {str(name): "label" if name in levels else "number" for name in names}, missing, is_trained=True
+            {str(name): "label" if name in levels else "number" for name in names},
+            missing,
+            is_trained=True,
+            formats=dict(getattr(model, "formats_", ())),
         )
     if isinstance(model, priory.TextClassifier):
         names = getattr(model, "feature_names_in_", [TEXT_COLUMN])
         return ModelColumns({str(names[0]): "text"}, missing, is_trained=True, reader=model.reader)
     declared = model.families if isinstance(model.families, dict) else {}
     kinds = {name: "label" if kind == "empty" else kind for name, kind in model.column_kinds_.items()}
-    return ModelColumns(kinds, missing, declared, is_trained=True, zones=model.column_zones_)
+    return ModelColumns(
+        kinds, missing, declared, is_trained=True, zones=model.column_zones_, formats=model.column_formats_
+    )
 
 
 def find_needed_columns(rows: FileRows, columns: ModelColumns, *more: str) -> tuple[str, ...]:
@@ -246,10 +257,22 @@ def read_labelled_chunks(
     # the model decides what is a class: labels that look like numbers are accepted
     labels = LabelReader(target, replace(task.columns, labels_as_text=True))
     numbers = TargetReader(target, task.columns)
-    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *names])))):
+    absent = [name for name in task.where if name not in rows.names]
+    if absent:
+        raise make_absent_column_error(rows.files[0].path, absent, rows.names, ", which --where names")
+    for chunk in read_ahead(rows.read_chunks(tuple(dict.fromkeys([target, *names, *task.where])))):
+        chunk = _select_rows(chunk, task.where)
         found, kept = numbers.read(chunk) if is_number else labels.read(chunk)
         if len(found):
             yield found if is_number else labels.names[found], kept
+
+
+def _select_rows(chunk: RowChunk, where: Mapping[str, str]) -> RowChunk:
+    """The rows whose cells in some columns are these texts."""
+    for name, text in where.items():
+        cells = chunk.batch.column(name).cast(pa.string())
+        chunk = chunk.keep_rows(np.array([cell == text for cell in cells.to_pylist()], dtype=bool))
+    return chunk
 
 
 def read_labelled_rows(
@@ -339,3 +362,76 @@ def refresh_corrections(model: FileModel, task: FileTask) -> None:
             f"the corrections ({', '.join(model.stale_)}) were dropped, because the model keeps no rows to derive them "
             "from; use --refresh FILE to fit them again"
         )
+
+
+INTERVAL_LEVEL = 0.9  # the probability of the bounds that are shown
+
+
+DeclaredPrior = Literal["uniform"] | Mapping[str, float]
+
+
+def declare_class_prior(
+    model: TableOrTextClassifier, prior: DeclaredPrior | None, class_weight: ClassWeight | None
+) -> None:
+    """Give a model that has learned its rows the declared prior or weights of classes, which must be its own."""
+    if prior is None and class_weight is None:
+        return
+    classes = model.classes_.tolist()
+    for given in (prior, class_weight):
+        for label in given if isinstance(given, Mapping) else ():
+            find_class_index(str(label), classes)
+    if class_weight is not None:
+        model.set_params(class_weight=class_weight)
+    elif isinstance(prior, Mapping):
+        total = sum(prior.values())
+        if absent := [label for label in classes if label not in prior]:
+            raise DataError(f"the prior has no probability for class {absent[0]!r}; give one")
+        if not (0 < total < inf and min(prior.values()) >= 0):
+            raise DataError("a probability of the prior is negative, or all are 0; give numbers that are 0 or more")
+        model.set_params(class_prior={label: prior[label] / total for label in classes})
+        learned = model.learned_
+        declared = replace(learned, statistics=learned.statistics.declare_classes(learned.classes))
+        model.adopt(declared, finish=False)
+    else:
+        model.set_params(class_prior=prior)
+    model.class_prior_  # noqa: B018  # weights that are impossible are reported here
+
+
+def read_costs(path: PathLike) -> Costs:
+    """Read a cost matrix.
+
+    The first column has the true classes, each other column the costs of the answer that it is named after; the column
+    ``abstain`` has the costs of giving no answer. An answer without a column costs 1 where it is wrong.
+    """
+    rows = FileTask(path).open()
+    truth, *answers = rows.names
+    if not answers:
+        raise DataError(f"{format_path(path)}: has one column; give one for each answer, after the true class")
+    mistakes: dict[tuple[str, str], float] = {}
+    abstain: dict[str, float] = {}
+    for chunk in rows.read_chunks(rows.names):
+        labels = cast_to_text(chunk.batch.column(truth)).to_pylist()
+        for answer in answers:
+            for row, cell in enumerate(cast_to_text(chunk.batch.column(answer)).to_pylist()):
+                cost = parse_finite(cell or "", chunk.places.locate_cell(row, answer), "a cost")
+                if answer == ABSTAIN_NAME:
+                    abstain[labels[row]] = cost
+                else:
+                    mistakes[labels[row], answer] = cost
+    return Costs(mistakes, abstain=abstain or None)
+
+
+def read_class_prior(path: PathLike) -> dict[str, float]:
+    """Read classes from the first column of a file, and their probabilities or counts from the second."""
+    rows = FileTask(path).open()
+    if len(rows.names) < 2:
+        raise DataError(
+            f"{format_path(path)}: has one column; give classes in the first and probabilities in the second"
+        )
+    label, share = rows.names[:2]
+    prior: dict[str, float] = {}
+    for chunk in rows.read_chunks((label, share)):
+        names, cells = (cast_to_text(chunk.batch.column(name)).to_pylist() for name in (label, share))
+        for row, (name, cell) in enumerate(zip(names, cells, strict=True)):
+            prior[name] = parse_finite(cell or "", chunk.places.locate_cell(row, share), "a probability")
+    return prior

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from priory.estimators.text_classifier import TextClassifier
     from priory.learning.counting import PartCounter
     from priory.learning.learned import Learned
-    from priory.model.model_statistics import ModelStatistics
     from priory.tables.table import Table
 
 DEFAULT_SAMPLE_ROWS = 5000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Unpack
@@ -22,21 +23,13 @@ from priory.sources.discovery import format_names
 from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
 from priory.tables.table import Table
 from priory.text.documents import PackedDocuments
-from priory.workflows.class_files import read_costs
-from priory.workflows.model_files import (
-    Callbacks,
-    FileOptions,
-    FileTask,
-    find_needed_columns,
-    format_count,
-    get_model_columns,
-    is_regression,
-    load_model,
-    make_task,
-)
-from priory.workflows.regression_files import NumberPredictions
+from priory.workflows import model_files
+from priory.workflows.label_files import LabelPredictions, view_labels
+from priory.workflows.model_files import Callbacks, FileOptions, FileTask
 
 if TYPE_CHECKING:
+    from priory.learning.questions import Questions
+    from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
 
@@ -115,7 +108,7 @@ class PredictionSummary:
         shares = [f"{self.classes[c]} {self.answer_counts[c] / self.n_rows:.1%}" for c in answered]
         more = len(shares) - MAX_CLASSES_SUMMARISED
         listed = shares[:MAX_CLASSES_SUMMARISED] + ([f"{more} more classes"] if more > 0 else [])
-        parts = [f"{format_count(self.n_rows, 'row')}: {', '.join(listed) or 'no answer'}"]
+        parts = [f"{model_files.format_count(self.n_rows, 'row')}: {', '.join(listed) or 'no answer'}"]
         if answered:
             parts.append(f"mean probability of the answer {self.mean_certainty:.1%}")
         if self.n_abstained:
@@ -161,7 +154,34 @@ class PredictionOptions:
     n_best: int = 1
 
 
-class Predictions:
+class PredictedRows(ABC):
+    """Rows of files with added columns, read and predicted a batch at a time; one can iterate over them once."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.predict_chunks(numbers=True)
+
+    @abstractmethod
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        """Yield Arrow batches; with ``numbers``, columns that the model reads as numbers are numbers."""
+
+    @abstractmethod
+    def describe(self) -> list[str]:
+        """The predictions in a line, or two."""
+
+    def to_table(self) -> pa.Table:
+        """All rows as one Arrow table."""
+        return pa.Table.from_batches(list(self))
+
+    def write(self, path: str | None, file_format: str | None = None, *, safe: bool = True) -> None:
+        """Write all rows to a file, in the format of its suffix, or to standard output where ``path`` is None.
+
+        With ``safe`` a cell of a CSV that a spreadsheet would take for a formula gets an apostrophe in front.
+        """
+        file_format = find_output_format(path, file_format)
+        write_batches(self.predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
+
+
+class Predictions(PredictedRows):
     """Rows of files with added columns: label, probability, certainty, and others on request.
 
     The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
@@ -182,39 +202,25 @@ class Predictions:
         self, model: TableOrTextClassifier, rows: FileRows, options: PredictionOptions, callbacks: Callbacks
     ) -> None:
         self._model, self._rows, self._options, self._callbacks = model, rows, options, callbacks
-        self._columns = get_model_columns(model)
+        self._columns = model_files.get_model_columns(model)
         self._classes = list_class_names(model)
         self.n_unknown_labels = 0
         self.summary = PredictionSummary(self._classes, model.class_count_ / model.class_count_.sum())
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self._predict_chunks(numbers=True)
-
-    def _predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        # two threads work ahead: one reads the file, the other converts its cells
         chunks = read_ahead(self._rows.read_chunks(self._rows.names))
         for chunk, rows in read_ahead((chunk, self._columns.read(chunk)) for chunk in chunks):
             yield self._predict_chunk(chunk, rows, numbers)
         if self.n_unknown_labels:
+            count = model_files.format_count(self.n_unknown_labels, "cell")
             self._callbacks.notify(
-                f"{format_count(self.n_unknown_labels, 'cell')} with a label that the model has never seen; "
-                "it says nothing about the class"
+                f"{count} with a label that the model has never seen; it says nothing about the class"
             )
 
     def describe(self) -> list[str]:
         """The summary in one line, and one more if the classes are not as in training."""
         return self.summary.describe()
-
-    def to_table(self) -> pa.Table:
-        """All rows as one Arrow table."""
-        return pa.Table.from_batches(list(self))
-
-    def write(self, path: str | None, file_format: str | None = None, *, safe: bool = True) -> None:
-        """Write all rows to a file, in the format of its suffix, or to standard output where ``path`` is None.
-
-        With ``safe`` a cell of a CSV that a spreadsheet would take for a formula gets an apostrophe in front.
-        """
-        file_format = find_output_format(path, file_format)
-        write_batches(self._predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
 
     def _predict_chunk(self, chunk: RowChunk, rows: Table | PackedDocuments, numbers: bool) -> pa.RecordBatch:
         self.n_unknown_labels += count_unknown_labels(self._model, rows)
@@ -238,6 +244,7 @@ class Predictions:
         probabilities = np.exp(log_proba)
         answers, cost = self._options.rule.choose(probabilities)
         self.summary.add(probabilities, answers, cost)
+        # (rows,): the class that probability and certainty belong to
         shown = np.where(answers == NO_ANSWER, log_proba.argmax(axis=1), answers)
         added = {
             LABEL: self._name_classes(answers),
@@ -256,7 +263,7 @@ class Predictions:
     def _rank_other_classes(self, probabilities: Array, shown: Array) -> dict[str, pa.Array]:
         """The most probable classes besides the one that is shown."""
         others = probabilities.copy()
-        others[np.arange(len(shown)), shown] = -1.0
+        others[np.arange(len(shown)), shown] = -1.0  # behind all others
         ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(self._options.n_best, len(self._classes)) - 1]
         added = {}
         for place, classes in enumerate(ranked.T, start=2):
@@ -279,7 +286,7 @@ def predict(
     top: int = 1,
     probabilities: bool = False,
     **given: Unpack[FileOptions],
-) -> Predictions | NumberPredictions:
+) -> Predictions | NumberPredictions | LabelPredictions:
     """Label the rows of files.
 
     Parameters
@@ -304,26 +311,70 @@ def predict(
     -------
     Predictions
         The rows with their labels, predicted while they are iterated over or written; `NumberPredictions` where the
-        model predicts a number.
+        model predicts a number, and `LabelPredictions` where a row may have several labels.
     """
-    task = make_task(paths, given)
-    trained = load_model(model, task.key)
-    if is_regression(trained):
+    task = model_files.make_task(paths, given)
+    trained = model_files.load_model(model, task.key)
+    if model_files.is_regression(trained):
         if threshold is not None or costs is not None or top > 1 or probabilities:
             raise DataError(
                 "the model predicts a number; costs, thresholds and probabilities are for models of classes"
             )
         return NumberPredictions(trained, _open_rows(trained, task))
-    rule = _make_rule(trained, threshold, costs, task.callbacks)
     rows = _open_rows(trained, task)
+    if getattr(trained, "separator_", ""):
+        if threshold is not None or costs is not None or top > 1:
+            raise DataError("the model has several labels for each row; thresholds, costs and --top are for one class")
+        return LabelPredictions(view_labels(trained), rows, model_files.get_model_columns(trained), probabilities)
+    rule = _make_rule(trained, threshold, costs, task.callbacks)
     return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), task.callbacks)
+
+
+def ask(model: ModelOrPath, paths: Paths | FileTask, *, n: int = 20, **given: Unpack[FileOptions]) -> AskedRows:
+    """Choose rows of files to label next: see `priory.TextClassifier.ask`.
+
+    Parameters
+    ----------
+    model : a model file, or a model
+    paths : one path or several, or a FileTask
+        Rows without labels, which have to fit into memory.
+    n : int
+        How many rows to choose.
+    **given
+        How the files are read, as for `FileTask`.
+    """
+    task = model_files.make_task(paths, given)
+    trained = model_files.load_classifier(model, task.key)
+    columns, rows = model_files.get_model_columns(trained), _open_rows(trained, task)
+    chunks = list(rows.read_chunks(rows.names))
+    parts = [columns.read_input_rows(chunk) for chunk in chunks]
+    texts = [text for part in parts if isinstance(part, list) for text in part]
+    with task.callbacks.activity("choosing rows"):
+        found = trained.ask(texts or pa.concat_tables([part for part in parts if isinstance(part, pa.Table)]), n)
+    table = pa.Table.from_batches([chunk.batch for chunk in chunks]).take(pa.array(found.rows))
+    added = {"row": found.rows + 1, "information": found.information.round(4)}
+    for name, column in added.items():
+        table = table.append_column(find_free_name(name, tuple(table.column_names)), make_column(column))
+    return AskedRows(table.combine_chunks(), found)
+
+
+@dataclass(frozen=True)
+class AskedRows:
+    """Rows to label, with their number in the files and the information of their label in nats; and what it gains."""
+
+    table: pa.Table
+    questions: Questions
+
+    def write(self, path: str | None, file_format: str | None = None) -> None:
+        """Write the rows to a file, or to standard output where ``path`` is None."""
+        write_batches(iter(self.table.to_batches()), path, find_output_format(path, file_format))
 
 
 def _open_rows(model: FileModel, task: FileTask) -> FileRows:
     """The rows to predict; columns that the model does not use are noted."""
-    columns = get_model_columns(model)
+    columns = model_files.get_model_columns(model)
     rows = task.open_for(columns)
-    find_needed_columns(rows, columns)
+    model_files.find_needed_columns(rows, columns)
     used = {*columns.find_sources(rows.names), getattr(model, "target_", "")}
     extra = [name for name in rows.names if name not in used]
     if extra and not rows.is_documents:
@@ -342,7 +393,7 @@ def _make_rule(
         return make_thresholds(threshold, classes)
     if threshold is not None:
         raise DataError("costs and thresholds exclude each other; give one of them")
-    given = costs if isinstance(costs, Costs) else read_costs(costs)
+    given = costs if isinstance(costs, Costs) else model_files.read_costs(costs)
     if given.positive is None and (given.false_negative is not None or given.false_positive is not None):
         positive = classes[given.find_positive(classes, model.class_count_)]
         callbacks.notify(f"the positive class is {positive!r}, the rarer one in training")
@@ -379,3 +430,50 @@ def compute_certainty(log_proba: Array, best: Array) -> Array:
         against = np.logaddexp.reduce(others, axis=1)
     decibans = np.nan_to_num((log_proba[own] - against) * DECIBANS_PER_NAT, posinf=MAX_CERTAINTY_DECIBANS)
     return np.clip(decibans, -MAX_CERTAINTY_DECIBANS, MAX_CERTAINTY_DECIBANS)
+
+
+PREDICTION, LOW, HIGH = "prediction", "low", "high"
+
+
+class NumberPredictions(PredictedRows):
+    """Rows of files with three added columns: prediction, low and high.
+
+    The rows are read and predicted a batch at a time while one iterates over the Arrow batches, which is possible
+    once. The number lies between low and high with a probability of 90 %.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows so far.
+    """
+
+    def __init__(self, model: BayesianLinearRegression, rows: FileRows) -> None:
+        self._model, self._rows, self._columns = model, rows, model_files.get_model_columns(model)
+        self.n_rows, self._total = 0, 0.0
+
+    def describe(self) -> list[str]:
+        """The predictions in one line."""
+        mean = f": mean prediction {self._total / self.n_rows:.6g}" if self.n_rows else ""
+        return [f"{model_files.format_count(self.n_rows, 'row')}{mean}"]
+
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        for chunk in read_ahead(self._rows.read_chunks(self._rows.names)):
+            table, batch = self._columns.read_arrow_table(chunk), chunk.batch
+            student = self._model.predictive(table)
+            low, high = student.interval(model_files.INTERVAL_LEVEL)
+            if numbers:
+                batch = replace_text_columns(batch, {n: table[n].combine_chunks() for n in table.column_names})
+            for name, values in ((PREDICTION, student.location), (LOW, low), (HIGH, high)):
+                batch = batch.append_column(
+                    find_free_name(name, chunk.file.names), pa.array(round_significantly(values))
+                )
+            self.n_rows, self._total = self.n_rows + batch.num_rows, self._total + float(student.location.sum())
+            yield batch
+
+
+def round_significantly(values: Array, digits: int = 6) -> Array:
+    """Round numbers to some significant digits."""
+    with np.errstate(divide="ignore"):
+        magnitude = np.floor(np.log10(np.abs(np.where(values == 0, 1.0, values))))
+    scale = 10.0 ** (digits - 1 - magnitude)
+    return np.where(np.isfinite(scale * values), np.round(values * scale) / scale, values)

@@ -1,4 +1,4 @@
-"""Reports and audits of rows from files."""
+"""Reports, audits and drift of rows from files."""
 
 from __future__ import annotations
 
@@ -15,22 +15,15 @@ from priory.sources import FileRows
 from priory.sources.byte_streams import peek_first
 from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions, LabelReader
-from priory.workflows.model_files import (
-    FileOptions,
-    FileTask,
-    count_known_rows,
-    describe_source,
-    get_model_columns,
-    load_classifier,
-    make_task,
-    read_all_labelled_rows,
-)
-from priory.workflows.row_splits import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits, score_peers
-from priory.workflows.training_results import audit_sample, draw_report_curve
+from priory.workflows import model_files
+from priory.workflows.evaluation import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits, score_peers
+from priory.workflows.model_files import FileOptions, FileTask
+from priory.workflows.training import audit_sample, draw_report_curve
 
 if TYPE_CHECKING:
     from priory.export.html_report import Report
     from priory.leakage.findings import Findings
+    from priory.learning.drift_alarm import Drift
     from priory.workflows.model_files import ModelOrPath, Paths
 
 
@@ -77,13 +70,15 @@ def report(
     """
     from priory.export import html_report
 
-    task = make_task(paths, given)
-    trained, callbacks = load_classifier(model, task.key), task.callbacks
+    task = model_files.make_task(paths, given)
+    trained, callbacks = model_files.load_classifier(model, task.key), task.callbacks
     task = task.adapt_to(trained)
     rows = task.open()
-    table, labels = read_all_labelled_rows(trained, rows, task)
+    table, labels = model_files.read_all_labelled_rows(trained, rows, task)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
-    subject = html_report.ReportSubject(describe_source(rows), str(task.columns.target), file, command=command)
+    subject = html_report.ReportSubject(
+        model_files.describe_source(rows), str(task.columns.target), file, command=command
+    )
     scores, compared, curve, findings = None, {}, {}, None
     if peers:
         if not learned:
@@ -91,8 +86,8 @@ def report(
         with callbacks.activity("fitting scikit-learn's models to the same folds"):
             splits = make_splits(labels, JudgingOptions(DEFAULT_FOLDS), SideColumns(()))
             scores = trained.evaluate(table, labels, folds=splits)
-            compared = score_peers(get_model_columns(trained), table, labels, trained.classes_, splits)
-    if learned and count_known_rows(trained) == len(labels):
+            compared = score_peers(model_files.get_model_columns(trained), table, labels, trained.classes_, splits)
+    if learned and model_files.count_known_rows(trained) == len(labels):
         with callbacks.activity("scoring models of some of the rows"):
             curve = draw_report_curve(trained, table, labels)
     if audit:
@@ -138,7 +133,7 @@ def audit(
     -------
     Findings
     """
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     rows = task.open()
     label = task.columns.find_target(rows)
     train_table = _read_whole_table(rows, task.columns)
@@ -146,6 +141,55 @@ def audit(
     test_table = _read_whole_table(replace(task, paths=test).open(), task.columns, is_quantity) if test else None
     with task.callbacks.activity("looking for leakage"):
         return priory.audit(train_table, test_table, target=label, groups=groups, time=time)
+
+
+def drift(
+    paths: Paths | FileTask,
+    *,
+    new: Paths,
+    false_alarms: float = 0.01,
+    stream: bool = False,
+    **given: Unpack[FileOptions],
+) -> Drift:
+    """Compare the rows of files with newer rows, column by column and token by token: see `priory.find_drift`.
+
+    Parameters
+    ----------
+    paths : one path or several, or a FileTask
+        The rows before.
+    new : one path or several
+        The rows after.
+    false_alarms : float
+        The probability of naming any column or token if nothing has changed.
+    stream : bool
+        Whether the new rows are in the order of time; then the result is the first alarm, with its row.
+    **given
+        The target, if columns are to be compared within its classes, and how the files are read, as for `FileTask`.
+    """
+    from priory.learning.drift_alarm import Drift, DriftMonitor, find_drift
+
+    task = model_files.make_task(paths, given)
+    before, y_before = _read_rows(task.open(), task.columns)
+    after, y_after = _read_rows(replace(task, paths=new).open(), task.columns)
+    with task.callbacks.activity("comparing the rows"):
+        if not stream:
+            return find_drift(before, after, y_before, y_after, false_alarms)
+        monitor = DriftMonitor(before, y_before, false_alarms)
+        found = monitor.update(after, y_after)
+        return Drift([], monitor.counter.n_compared(monitor.reference), false_alarms) if found is None else found
+
+
+def _read_rows(rows: FileRows, options: ColumnOptions) -> tuple[pa.Table, list[str] | None]:
+    """Read all columns, and the classes if there is a target."""
+    if options.target is not None:
+        table = _read_whole_table(rows, options, False)
+        return table.drop_columns([options.target]), table.column(options.target).to_pylist()
+    first, chunks = peek_first(rows.read_chunks(rows.names))
+    names = tuple(name for name in options.columns or rows.names if name not in options.ignore)
+    columns = infer_columns(first, names, options, for_audit=True).columns
+    parts = [columns.read_input_rows(chunk) for chunk in chunks]
+    tables = [pa.table({columns.names[0]: part}) if isinstance(part, list) else part for part in parts]
+    return pa.concat_tables(tables), None
 
 
 def _read_whole_table(rows: FileRows, column_options: ColumnOptions, is_quantity: bool | None = None) -> pa.Table:

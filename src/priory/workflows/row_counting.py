@@ -19,36 +19,74 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import priory
 from priory.errors import DataError
 from priory.learning.counting import add_parts
+from priory.model.model_statistics import ClassWeight
 from priory.model.row_sample import choose_text_memory
 from priory.model.schema import TextbookFamilies
-from priory.sources import FileRows, RowChunk
+from priory.sources import FileRows, RowChunk, column_types
 from priory.sources.byte_streams import peek_first
-from priory.sources.column_types import (
-    ColumnOptions,
-    LabelReader,
-    ModelColumns,
-    TargetReader,
-    declare_column_families,
-    find_declared_family,
-)
+from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, TargetReader
 from priory.sources.discovery import format_names
 from priory.text.document_models import BAG_MODELS
 from priory.text.tokenizer import Tokenizer
-from priory.workflows.out_of_core import (
-    DrawnRows,
-    LabelledBatch,
-    TextWorker,
-    add_worker_statistics,
-    count_batches,
-    learn_batches,
-    learn_statistics,
-)
-from priory.workflows.training_results import TrainingOptions
+from priory.workflows import out_of_core
+from priory.workflows.model_files import DeclaredPrior
+from priory.workflows.out_of_core import DrawnRows, LabelledBatch, TextWorker
 
 if TYPE_CHECKING:
     from priory.estimators.naive_bayes import NaiveBayes
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import FileModel, TableOrTextClassifier
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How a model is learned.
+
+    Parameters
+    ----------
+    plain : bool
+        Learn the statistics only: no corrections, no scores, no audit.
+    audit : bool
+        Look for leakage in the sample.
+    refine : bool, optional
+        Correct naive Bayes with a logistic regression. By default where that helps.
+    alpha : float, optional
+        Virtual examples of each value or word. By default 1 for texts, and for tables the choice of each family.
+    text_model : "binary", "multinomial", "bernoulli", "poisson" or "complement", optional
+        How words count, where the only column is a text; "binary" by default.
+    ngrams : int
+        The longest run of words that counts as one token, where the only column is a text.
+    max_tokens : int, optional
+        The number of different words to keep while learning, where the only column is a text.
+    memory : int, optional
+        The number of rows that the model keeps a fair sample of, to derive its corrections from; by default 5,000, and
+        20,000 texts. With 0 it keeps none.
+    textbook : bool
+        Naive Bayes as in the textbook: no families chosen by the data, and no corrections.
+    m : float or "laplace"
+        With ``textbook``: the virtual examples of each column; "laplace" is one for each value.
+    sample_rows : int
+        The number of rows, drawn uniformly from all, that the model is scored and audited with.
+    class_prior : "uniform", or dict of class to probability, optional
+        How probable the classes are where the model will be used; by default as in the rows that it learns.
+    class_weight : "balanced", or dict of class to weight, optional
+        How much the rows of a class count: the weight multiplies the prior. With "balanced" all classes are equally
+        probable.
+    """
+
+    plain: bool = False
+    audit: bool = True
+    refine: bool | None = None
+    alpha: float | None = None
+    text_model: str | None = None
+    ngrams: int = 1
+    max_tokens: int | None = None
+    memory: int | None = None
+    sample_rows: int = out_of_core.DEFAULT_SAMPLE_ROWS
+    textbook: bool = False
+    m: float | Literal["laplace"] = 0.0
+    class_prior: DeclaredPrior | None = None
+    class_weight: ClassWeight | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +194,7 @@ def _learn_classes(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> Tabl
         if not plan.options.textbook:
             return _learn_model(batches, plan)
         model = _make_textbook_model(plan)
-        learn_batches(model, batches)
+        out_of_core.learn_batches(model, batches)
         return model
     return None
 
@@ -176,7 +214,7 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
     """Fit a classifier to all batches; a single column of texts is counted while modules are imported."""
     if not plan.columns.is_one_text:
         model = _make_model(plan)
-        learn_batches(model, batches)
+        out_of_core.learn_batches(model, batches)
         return model
     first, batches = peek_first(batches)
     options = plan.options
@@ -186,11 +224,11 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
     importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
     importing.start()
     try:
-        workers = count_batches(batches, make_worker)
+        workers = out_of_core.count_batches(batches, make_worker)
     finally:
         importing.join()  # before anything else imports: two threads at once would find half-initialised modules
     model = _make_model(plan)
-    learn_statistics(model, first.rows, add_worker_statistics(workers))
+    out_of_core.learn_statistics(model, first.rows, out_of_core.add_worker_statistics(workers))
     return model
 
 
@@ -212,7 +250,6 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
     if columns.is_one_text:
         return priory.TextClassifier(
             options.text_model or "binary",
-            average=options.average,
             alpha=1.0 if options.alpha is None else options.alpha,
             ngram_range=(1, options.ngrams),
             reader=columns.reader,
@@ -227,8 +264,7 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
                 f"--{name} is only for a single column of texts; the columns are {format_names(columns.names)}"
             )
     return priory.NaiveBayes(
-        declare_column_families(columns, plan.column_options),
-        average=options.average,
+        column_types.declare_column_families(columns, plan.column_options),
         alpha=options.alpha,
         calibrate=False if options.plain else "loo",
         memory=options.memory,
@@ -241,5 +277,7 @@ def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
     """Make a textbook model, with declared families, so that every chunk is read alike."""
     rule = TextbookFamilies(plan.options.m)
     families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}
-    declared = {name: given for name, given in plan.column_options.types.items() if find_declared_family(given)}
+    declared = {
+        name: given for name, given in plan.column_options.types.items() if column_types.find_declared_family(given)
+    }
     return priory.NaiveBayes.textbook(plan.options.m).set_params(families=families | declared)

@@ -8,28 +8,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from priory.errors import FileBusyError, NotLearnedError
+import priory
+from priory.errors import DataError, FileBusyError, KindError, NotLearnedError
 from priory.sources.byte_streams import read_ahead
 from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import InputRows, make_model_rows
-from priory.storage import Updated, updating
-from priory.workflows.model_files import (
-    FileOptions,
-    FileTask,
-    check_fitted,
-    check_model_type,
-    count_known_rows,
-    has_learned_rows,
-    is_regression,
-    join_labelled_rows,
-    load_classifier,
-    locate_unlearned_row,
-    make_task,
-    read_labelled_rows,
-    refresh_corrections,
-)
+from priory.storage import Updated, drop_note, updating
+from priory.workflows import model_files
+from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
+    from priory.storage.receipts import Issued
+    from priory.workflows.erasure import ReceiptFiles
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
 
 MAX_SILENT_WAIT_SECONDS = 1.0  # a longer wait for another process is noted
@@ -45,15 +35,18 @@ class UpdateResult:
         The model as it is in the file now.
     n_rows : int
         The number of rows that were learned or forgotten.
+    issued : Issued, optional
+        The receipt of what was forgotten, and its opening.
     """
 
     model: FileModel
     n_rows: int
+    issued: Issued | None = None
 
     @property
     def n_rows_known(self) -> float:
         """The number of rows that the model knows now, each counted with its weight."""
-        return count_known_rows(self.model)
+        return model_files.count_known_rows(self.model)
 
 
 def learn(
@@ -62,6 +55,7 @@ def learn(
     *,
     refresh_from: Paths = (),
     wait: float | None = None,
+    unlabelled: bool = False,
     **given: Unpack[FileOptions],
 ) -> UpdateResult:
     """Learn the rows of files into a model file: all of them, or none if anything is wrong.
@@ -77,21 +71,39 @@ def learn(
         Rows that the model has learned, to fit its corrections to again.
     wait : float, optional
         How many seconds to wait while others change the file, before `priory.errors.FileBusyError` is raised.
+    unlabelled : bool
+        Whether the rows are texts without label, for a `TextClassifier` that exists.
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     with _lock_model_file(model, wait, task) as file:
-        if file.model is None or not has_learned_rows(check_model_type(file.model, model)):
+        if unlabelled:
+            count = _learn_unlabelled(_check_exists(file, model), task)
+        elif file.model is None or not model_files.has_learned_rows(model_files.check_model_type(file.model, model)):
             count = _learn_new_model(file, model, task)
         else:
-            trained, count = check_model_type(file.model, model), 0
+            trained, count = model_files.check_model_type(file.model, model), 0
             adapted = task.adapt_to(trained)
-            for part, labels in read_ahead(read_labelled_rows(trained, adapted.open(), adapted)):
+            for part, labels in read_ahead(model_files.read_labelled_rows(trained, adapted.open(), adapted)):
                 trained.partial_fit(_prepare_rows(trained, part), labels)
                 count += len(labels)
-        refresh_corrections(file.model, replace(task, paths=refresh_from))
+        model_files.refresh_corrections(file.model, replace(task, paths=refresh_from))
     return UpdateResult(file.model, count)
+
+
+def _learn_unlabelled(trained: FileModel, task: FileTask) -> int:
+    """Learn texts without label; return their number."""
+    if not isinstance(trained, priory.TextClassifier):
+        raise KindError("rows without label are for models of texts; label them, or leave them out")
+    columns, count = model_files.get_model_columns(trained), 0
+    rows = task.open_for(columns)
+    model_files.find_needed_columns(rows, columns)
+    trained.set_params(unlabelled=True)
+    for chunk in rows.read_chunks(rows.names):
+        trained.partial_fit(columns.read_input_rows(chunk), None)
+        count += chunk.batch.num_rows
+    return count
 
 
 def forget(
@@ -100,6 +112,7 @@ def forget(
     *,
     refresh_from: Paths = (),
     wait: float | None = None,
+    receipt: ReceiptFiles | None = None,
     **given: Unpack[FileOptions],
 ) -> UpdateResult:
     """Make a model file as if it had never learned the rows of files: all of them, or none if one was never learned.
@@ -112,24 +125,36 @@ def forget(
         Rows that the model still knows, to fit its corrections to again.
     wait : float, optional
         How many seconds to wait while others change the file, before `priory.errors.FileBusyError` is raised.
+    receipt : ReceiptFiles, optional
+        Where a receipt is written, and what it is signed with.
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task, count = make_task(paths, given), 0
+    task, count, issued = model_files.make_task(paths, given), 0, None
     with _lock_model_file(model, wait, task) as file:
         trained = _check_exists(file, model)
         labelled, places = task.adapt_to(trained), list[RowPlaces]()
         rows = labelled.open()
-        parts = list(read_labelled_rows(trained, rows, labelled, places))
+        parts = list(model_files.read_labelled_rows(trained, rows, labelled, places))
+        if not parts and (task.where or receipt is not None):
+            wanted = " and ".join(f"{name} = {text!r}" for name, text in task.where.items()) or "a label"
+            raise DataError(f"{task.names[0]}: no row has {wanted}; nothing was forgotten")
         if parts:
-            part, labels = join_labelled_rows(parts)  # all at once, so that sums are rounded once
+            part, labels = model_files.join_labelled_rows(parts)  # all at once, so that sums are rounded once
             try:
-                trained.forget(_prepare_rows(trained, part), labels)
+                ready = _prepare_rows(trained, part)
+                if receipt is None:
+                    trained.forget(ready, labels)
+                else:
+                    book = receipt.open_book(model, trained)
+                    issued = book.forget(trained, ready, labels, reason=receipt.reason)
             except NotLearnedError as error:
-                raise locate_unlearned_row(error, places, labelled.columns.find_target(rows)) from None
+                raise model_files.locate_unlearned_row(error, places, labelled.columns.find_target(rows)) from None
             count = len(labels)
-        refresh_corrections(trained, replace(task, paths=refresh_from))
-    return UpdateResult(trained, count)
+        model_files.refresh_corrections(trained, replace(task, paths=refresh_from))
+        if receipt is not None and issued is not None:
+            receipt.write(issued)
+    return UpdateResult(trained, count, issued)
 
 
 def refresh(
@@ -147,10 +172,10 @@ def refresh(
     **given
         The target and how the files are read, as for `FileTask`.
     """
-    task = make_task(paths, given)
+    task = model_files.make_task(paths, given)
     with _lock_model_file(model, wait, task) as file:
         trained = _check_exists(file, model)
-        refresh_corrections(trained, task)
+        model_files.refresh_corrections(trained, task)
     return UpdateResult(trained, 0)
 
 
@@ -167,11 +192,12 @@ def merge(
     **given
         Their target and how the files are read, as for `FileTask`.
     """
-    task = make_task(refresh_from, given)
+    task = model_files.make_task(refresh_from, given)
     with task.callbacks.activity("merging the models"):
-        first, *others = (load_classifier(model, task.key) for model in models)
+        first, *others = (model_files.load_classifier(model, task.key) for model in models)
         merged = first.merge(*others)
-    refresh_corrections(merged, task)
+        drop_note(merged, "receipts")  # they are the first model's
+    model_files.refresh_corrections(merged, task)
     return merged
 
 
@@ -198,12 +224,12 @@ def _lock_model_file(path: PathLike, wait: float | None, task: FileTask) -> Iter
 def _check_exists(file: Updated, path: PathLike) -> FileModel:
     if file.model is None:
         raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(path))
-    return check_fitted(check_model_type(file.model, path), path)
+    return model_files.check_fitted(model_files.check_model_type(file.model, path), path)
 
 
 def _prepare_rows(model: FileModel, rows: InputRows) -> Any:
     """Convert rows to the form that the model reads fastest."""
-    return rows if is_regression(model) else make_model_rows(rows)
+    return rows if model_files.is_regression(model) else make_model_rows(rows)
 
 
 def _learn_new_model(file: Updated, path: PathLike, task: FileTask) -> int:

@@ -1,8 +1,5 @@
 import numpy as np
 
-def compute_log_factorials(x: np.ndarray) -> np.ndarray:
-    """log x! of whole numbers, using only the logarithm, because log Γ of C libraries differs in the last bit."""
-
 def digamma(x: np.ndarray) -> np.ndarray:
     """The derivative of log Γ, for x >= 0."""
 

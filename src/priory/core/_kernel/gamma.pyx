@@ -6,16 +6,10 @@ import numpy as np
 from libc.math cimport INFINITY, NAN, lgamma, log
 
 cdef double FAR = 10.0  # above it, the asymptotic series is accurate to the last bit
-cdef double MAX_FACTORS = 20.0  # the product of up to 20 factors is exact
-cdef double LOG_ROOT_TWO_PI = 0.91893853320467274178
 
 
 def log_gamma(const double[::1] x):
     return map_cells(lgamma, x)
-
-
-def compute_log_factorials(const double[::1] x):
-    return map_cells(one_log_factorial, x)
 
 
 def digamma(const double[::1] x):
@@ -33,19 +27,6 @@ cdef object map_cells(double (*function)(double) noexcept nogil, const double[::
         for i in range(x.shape[0]):
             out[i] = function(x[i])
     return np.asarray(out)
-
-
-cdef double one_log_factorial(double x) noexcept nogil:
-    """The logarithm of the product, or Stirling's series: (x + 1/2) log x - x + log √2π + Σ B_2k / (2k (2k-1) x^(2k-1))."""
-    cdef double product = 1.0, s
-    if x <= MAX_FACTORS:
-        while x > 1:
-            product *= x
-            x -= 1
-        return log(product)
-    s = 1 / (x * x)
-    s = 1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * (1.0 / 1680 - s * (1.0 / 1188 - s * 691.0 / 360360))))
-    return (x + 0.5) * log(x) - x + LOG_ROOT_TWO_PI + s / x
 
 
 cdef double one_digamma(double x) noexcept nogil:

@@ -1,4 +1,39 @@
+from collections.abc import Sequence
+
 import numpy as np
+
+class MomentsGuard:
+    """Running means and sums of squares about them of columns of numbers, in units: whether a row can be removed.
+
+    Removing it must leave more spread than rounding errors could, or none in a constant column.
+    """
+
+    def __init__(self, unit: np.ndarray, n: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> None: ...
+    def allows(self, x: np.ndarray) -> bool: ...
+    def count(self, x: np.ndarray, rows: int) -> None: ...
+
+class RoundedGuard:
+    """Counts of numbers, rounded to ``bits`` significant bits: whether a row can be removed.
+
+    ``values`` are the sorted values of each column, and ``counts`` the rows that have them, which are not changed.
+    """
+
+    def __init__(self, values: Sequence[np.ndarray], counts: Sequence[np.ndarray], bits: int) -> None: ...
+    def allows(self, x: np.ndarray) -> bool: ...
+    def count(self, x: np.ndarray, rows: int) -> None: ...
+
+class SupportGuard:
+    """Rows inside and outside of the support ``low`` .. ``high`` of a family, and the sum of the numbers inside.
+
+    A row can be removed if one of its kind is left, and a sum that is possible. ``whole``: only whole numbers are
+    inside; without ``total`` sums are not looked at.
+    """
+
+    def __init__(
+        self, low: float, high: float, whole: bool, n: np.ndarray, outside: np.ndarray, total: np.ndarray | None = None
+    ) -> None: ...
+    def allows(self, x: np.ndarray) -> bool: ...
+    def count(self, x: np.ndarray, rows: int) -> None: ...
 
 def add_cells(
     weights: np.ndarray, levels: np.ndarray, sets: np.ndarray, n_levels: int, start: int, out: np.ndarray
@@ -11,6 +46,9 @@ def add_cells(
 
 def add_weights(weights: np.ndarray, places: np.ndarray, start: int, factor: float, out: np.ndarray) -> None:
     """Add the weights (features, classes) of features ``start + places``, times ``factor``, to ``out`` (classes,)."""
+
+def hash_numbers(x: np.ndarray, keys: np.ndarray) -> int:
+    """The sum, modulo 2^64, of the hashes of the numbers (columns,) under the keys of their columns; NaN is skipped."""
 
 def mix_members(logits: np.ndarray, exponents: np.ndarray, share: float, out: np.ndarray) -> None:
     """Write the log probabilities of a pool of members to ``out`` (classes,).

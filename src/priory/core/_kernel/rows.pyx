@@ -1,10 +1,14 @@
 # cython: language_level=3, wraparound=False, cdivision=True, freethreading_compatible=True
-"""Loops of the corrections of a single row. See `tests/reference_kernels/rows.py`; indices are bounds-checked here."""
+"""Loops over the cells of a single row: its corrections, its hash, and whether it can be forgotten.
+
+See `tests/reference_kernels/rows.py`; indices are bounds-checked here.
+"""
 
 import numpy as np
 
-from libc.math cimport exp, fmax, fmin, isfinite, log, pow
-from libc.stdint cimport int64_t
+from libc.math cimport INFINITY, exp, fabs, floor, fmax, fmin, frexp, isfinite, ldexp, log, pow, rint
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 
 
 def add_weights(const double[:, ::1] weights, const int64_t[::1] places, Py_ssize_t start, double factor,
@@ -107,3 +111,156 @@ cdef double log_total(const double[::1] logits):
     for c in range(logits.shape[0]):
         total += exp(logits[c] - top)
     return top + log(total)
+
+
+def hash_numbers(const double[::1] x, const uint64_t[::1] keys):
+    cdef uint64_t total = 0, h
+    cdef Py_ssize_t j
+    cdef double cell
+    for j in range(x.shape[0]):
+        if x[j] == x[j]:
+            cell = x[j] + 0.0  # no negative zero
+            memcpy(&h, &cell, 8)
+            h ^= keys[j]
+            h = (h ^ (h >> 32)) * <uint64_t>0xBF58476D1CE4E5B9
+            h = (h ^ (h >> 32)) * <uint64_t>0x94D049BB133111EB
+            total += h ^ (h >> 32)
+    return total
+
+
+cdef class SupportGuard:
+    cdef double low, high
+    cdef bint whole
+    cdef double[::1] n, outside, total, margin
+
+    def __init__(self, double low, double high, bint whole, n, outside, total=None):
+        self.low, self.high, self.whole = low, high, whole
+        self.n, self.outside = np.array(n, dtype=float), np.array(outside, dtype=float)
+        self.total = np.full(len(n), np.inf) if total is None else np.array(total, dtype=float)
+        self.margin = np.zeros(len(n))
+        cdef Py_ssize_t j
+        for j in range(self.total.shape[0]):
+            self.margin[j] = sum_rounding(self.total[j])
+
+    cdef inline bint has(self, double x) noexcept:
+        return self.low <= x <= self.high and (not self.whole or floor(x) == x)
+
+    def allows(self, const double[::1] x):
+        cdef Py_ssize_t j
+        cdef double left
+        for j in range(x.shape[0]):
+            if x[j] != x[j]:
+                continue
+            if not self.has(x[j]):
+                if self.outside[j] < 1:
+                    return False
+                continue
+            left = self.total[j] - x[j]
+            if self.n[j] <= 1 or left < self.margin[j] or self.high * (self.n[j] - 1) < left < INFINITY:
+                return False
+        return True
+
+    def count(self, const double[::1] x, int rows):
+        cdef Py_ssize_t j
+        for j in range(x.shape[0]):
+            if x[j] != x[j]:
+                continue
+            if not self.has(x[j]):
+                self.outside[j] += rows
+                continue
+            self.n[j] += rows
+            self.total[j] += rows * x[j]
+            self.margin[j] = fmax(self.margin[j], sum_rounding(self.total[j]))
+
+
+cdef double LEFT = 1e-9  # of the largest sum so far: less may be a rounding error
+
+
+cdef inline double sum_rounding(double total) noexcept:
+    """Bound of the rounding errors of a sum of whole numbers: none up to 2^53."""
+    return LEFT * total if 9007199254740992.0 < total and isfinite(total) else 0.0
+
+
+cdef class MomentsGuard:
+    cdef double[::1] unit, n, mean, spread, top
+
+    def __init__(self, unit, n, mean, spread):
+        self.unit, self.n, self.mean = (np.array(field, dtype=float) for field in (unit, n, mean))
+        self.spread, self.top = np.array(spread, dtype=float), np.array(spread, dtype=float)
+
+    def allows(self, const double[::1] x):
+        cdef Py_ssize_t j
+        cdef double away
+        for j in range(x.shape[0]):
+            if x[j] != x[j]:
+                continue
+            away = x[j] / self.unit[j] - self.mean[j]
+            # a number equal to the mean leaves the spread as it is: in a constant column, none
+            if self.n[j] <= 1 or not (self.spread[j] >= 0 if away == 0 else
+                                      self.spread[j] - away * away * self.n[j] / (self.n[j] - 1) > LEFT * self.top[j]):
+                return False
+        return True
+
+    def count(self, const double[::1] x, int rows):
+        cdef Py_ssize_t j
+        cdef double away, n
+        for j in range(x.shape[0]):
+            if x[j] != x[j]:
+                continue
+            # Welford's update, with rows = -1 backwards
+            n, away = self.n[j] + rows, x[j] / self.unit[j] - self.mean[j]
+            self.spread[j] += rows * away * away * self.n[j] / n
+            self.mean[j] += rows * away / n
+            self.n[j] = n
+            if not self.spread[j] <= self.top[j]:
+                self.top[j] = self.spread[j]  # NaN too: then nothing is allowed
+
+
+cdef class RoundedGuard:
+    cdef int bits
+    cdef list values, counts
+    cdef dict since
+
+    def __init__(self, list values, list counts, int bits):
+        self.values, self.counts, self.bits, self.since = values, counts, bits, {}
+
+    def allows(self, const double[::1] x):
+        cdef Py_ssize_t j
+        for j in range(x.shape[0]):
+            if x[j] == x[j] and self.left(j, rounded(x[j], self.bits)) < 1:
+                return False
+        return True
+
+    def count(self, const double[::1] x, int rows):
+        cdef Py_ssize_t j
+        cdef double value
+        for j in range(x.shape[0]):
+            if x[j] == x[j]:
+                value = rounded(x[j], self.bits)
+                self.since[j, value] = self.since.get((j, value), 0) + rows
+
+    cdef double left(self, Py_ssize_t column, double value) except? -1:
+        """The rows that have a value, with those that came and went since."""
+        cdef const double[::1] values = self.values[column], counts
+        cdef Py_ssize_t low = 0, high = values.shape[0], middle
+        cdef double since = self.since.get((column, value), 0)
+        while low < high:
+            middle = (low + high) // 2
+            if values[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        if low == values.shape[0] or values[low] != value:
+            return since
+        counts = self.counts[column]
+        return counts[low] + since
+
+
+cdef inline double rounded(double x, int bits) noexcept nogil:
+    """`priory.core.column_kernels.round_to_bits` of one number."""
+    cdef int exponent
+    cdef double mantissa = frexp(x, &exponent)
+    cdef double whole = rint(ldexp(mantissa, bits))
+    if exponent == 1024 and fabs(whole) == ldexp(1.0, bits):  # beyond the largest double
+        whole -= 1.0 if whole > 0 else -1.0
+    return ldexp(whole, exponent - bits) + 0.0

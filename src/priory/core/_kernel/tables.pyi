@@ -26,20 +26,6 @@ def student(
 ) -> np.ndarray:
     """Sum over columns of ``constant - power * log(1 + precision * (x / unit - centre)^2)``; NaN adds nothing."""
 
-def student_mixture(
-    x: np.ndarray,
-    inverse_unit: np.ndarray,
-    centre: np.ndarray,
-    precision: np.ndarray,
-    power: np.ndarray,
-    constant: np.ndarray,
-    inclusion: np.ndarray,
-) -> np.ndarray:
-    """Sum over columns of ``log(1 - r + r p(x | class) / p(x))``, where r is ``inclusion``; NaN adds nothing.
-
-    The densities are as in `student`; the last row of each table is for all classes pooled.
-    """
-
 def value_counts(
     x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int, bits: int
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from libc.math cimport exp, fabs, frexp, ldexp, log, log1p, rint
+from libc.math cimport fabs, frexp, ldexp, log, rint
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -189,89 +189,6 @@ def student(const double[:, ::1] x, const double[::1] inverse_unit, const double
                         else:
                             product *= factor
                 scores[i, c] = total - exponent * log(product)
-    return np.asarray(scores)
-
-
-cdef enum:
-    BLOCK = 256  # rows processed column by column, in loops that the compiler vectorises
-
-
-cdef void densities(const double* v, Py_ssize_t n, double low, double high, double centre, double precision,
-                    double power, double constant, double* out) noexcept nogil:
-    """Student's log densities; near the centre, a few terms of the logarithm's series are accurate."""
-    cdef double z, u, far = high - centre if high - centre > centre - low else centre - low
-    cdef Py_ssize_t i
-    if precision * far * far < 1e-4:
-        for i in range(n):
-            z = v[i] - centre
-            u = precision * z * z
-            out[i] = constant - power * u * (1 - u * (1.0 / 2 - u * (1.0 / 3 - u * (1.0 / 4))))
-    else:
-        for i in range(n):
-            z = near(v[i] - centre)
-            out[i] = constant - power * log1p(precision * z * z)
-
-
-cdef void collect(double* product, Py_ssize_t n, double* scores, Py_ssize_t step) noexcept nogil:
-    """Add the logarithm of each product to the scores."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        scores[i * step] += log(product[i])
-        product[i] = 1.0
-
-
-cdef void blend(const double* apart, const double* shared, Py_ssize_t n, double r, double* product,
-                double* scores, Py_ssize_t step) noexcept nogil:
-    """Multiply each product by 1 - r + r exp(apart - shared); for close values, by the series of the exponential."""
-    cdef double d, factor, widest = 0.0
-    cdef Py_ssize_t i
-    for i in range(n):
-        d = apart[i] - shared[i]
-        widest = d if d > widest else (-d if -d > widest else widest)
-    if widest < 0.05:
-        for i in range(n):
-            d = apart[i] - shared[i]
-            factor = 1 + r * d * (1 + d * (1.0 / 2 + d * (1.0 / 6 + d * (1.0 / 24 + d * (
-                1.0 / 120 + d * (1.0 / 720 + d * (1.0 / 5040 + d * (1.0 / 40320))))))))
-            product[i] *= factor if factor == factor else 1.0
-    else:
-        for i in range(n):
-            d = apart[i] - shared[i]
-            if d > 200.0:  # 1 - r is negligible
-                scores[i * step] += d + log(r)
-            elif d == d:
-                product[i] *= (1 - r) + r * exp(d)
-        collect(product, n, scores, step)
-
-
-def student_mixture(const double[:, ::1] x, const double[::1] inverse_unit, const double[:, ::1] centre,
-            const double[:, ::1] precision, const double[:, ::1] power, const double[:, ::1] constant,
-            const double[::1] matters):
-    """Multiply factors and take one logarithm of the product."""
-    cdef Py_ssize_t n = x.shape[0], d = x.shape[1], groups = centre.shape[0] - 1, block, start, rows, i, j, c
-    cdef double[:, ::1] scores = np.zeros((n, groups))
-    cdef double[:, ::1] product = np.ones((groups, BLOCK))
-    cdef double[BLOCK] v
-    cdef double[BLOCK] apart
-    cdef double[BLOCK] shared
-    cdef double low, high
-    with nogil:
-        for block in range((n + BLOCK - 1) // BLOCK):
-            start = block * BLOCK
-            rows = n - start if n - start < BLOCK else BLOCK
-            for j in range(d):
-                low, high = FAR, -FAR
-                for i in range(rows):
-                    v[i] = x[start + i, j] * inverse_unit[j]
-                    low = v[i] if v[i] < low else low
-                    high = v[i] if v[i] > high else high
-                densities(v, rows, low, high, centre[groups, j], precision[groups, j], power[groups, j],
-                          constant[groups, j], shared)
-                for c in range(groups):
-                    densities(v, rows, low, high, centre[c, j], precision[c, j], power[c, j], constant[c, j], apart)
-                    blend(apart, shared, rows, matters[j], &product[c, 0], &scores[start, c], groups)
-                    if j % 1000 == 999 or j == d - 1:
-                        collect(&product[c, 0], rows, &scores[start, c], groups)
     return np.asarray(scores)
 
 

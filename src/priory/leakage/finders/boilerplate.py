@@ -13,18 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.core.typing import Array
+from priory.leakage import findings
 from priory.leakage.audit_tables import AuditData, mark_correct_documents, sample_documents
 from priory.leakage.finders.columns import CERTAIN_COPY_SKILL, STRONG_SKILL, skill_p_value
-from priory.leakage.findings import (
-    FALSE_ALARM_LEVEL,
-    Effect,
-    Finding,
-    Severity,
-    Suspicion,
-    clopper_pearson_interval,
-    mcnemar_p_value,
-    measure_presence_association,
-)
+from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 from priory.text import token_counts as words
 from priory.text.sparse_counts import make_dense_counts
 
@@ -69,20 +61,22 @@ def _find_header_leaks(
     by_body = mark_correct_documents(sampled_bodies, y)
     by_header = mark_correct_documents(sampled_headers, y)
     errors = float(len(y) - by_header.sum())
-    strong = skill_p_value(errors, len(y), data.base_rate, STRONG_SKILL) <= FALSE_ALARM_LEVEL
+    strong = skill_p_value(errors, len(y), data.base_rate, STRONG_SKILL) <= findings.FALSE_ALARM_LEVEL
     fields = _find_informative_fields(headers, labels, len(data.classes))
     shown = [_format_class_shares(data, field, counts) for field, counts, _ in fields]
 
     def finding() -> Finding:
         return Finding(
-            Severity.HIGH if strong or mcnemar_p_value(by_text, by_body) <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
+            Severity.HIGH
+            if strong or findings.mcnemar_p_value(by_text, by_body) <= findings.FALSE_ALARM_LEVEL
+            else Severity.MEDIUM,
             "boilerplate",
             f"the headers of {name!r} predict the class: alone they are right in {by_header.mean():.1%} of the texts, "
             f"the bodies in {by_body.mean():.1%}",
             "Train and test on the bodies: senders and mailing lists will be different when the model is used.",
             columns=(name, *(field for field, _, _ in fields)),
             examples=tuple(shown),
-            interval=clopper_pearson_interval(float(by_header.sum()), len(y)),
+            interval=findings.clopper_pearson_interval(float(by_header.sum()), len(y)),
             effect=Effect(float(by_text.mean()), float(by_body.mean()), len(y)),
         )
 
@@ -100,8 +94,10 @@ def _find_informative_fields(headers: list[str], labels: Array, n_classes: int) 
     # (fields, classes): the number of headers with each field
     flat = np.array([place * n_classes + int(labels[i]) for place, i in places], dtype=np.int64)
     counts = np.bincount(flat, minlength=len(index) * n_classes).reshape(len(index), n_classes)
-    bits, p = measure_presence_association(counts, np.bincount(labels, minlength=n_classes))
-    kept = [(field, counts[k], float(bits[k])) for field, k in index.items() if p[k] * len(p) <= FALSE_ALARM_LEVEL]
+    bits, p = findings.measure_presence_association(counts, np.bincount(labels, minlength=n_classes))
+    kept = [
+        (field, counts[k], float(bits[k])) for field, k in index.items() if p[k] * len(p) <= findings.FALSE_ALARM_LEVEL
+    ]
     return sorted(kept, key=lambda entry: -entry[2])
 
 
@@ -130,8 +126,10 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
     ]
     # (lines, classes): the number of documents with each line
     counts = np.bincount(np.array(flat, dtype=np.int64), minlength=len(index) * groups).reshape(-1, groups)
-    _, p = measure_presence_association(counts, np.bincount(labels, minlength=groups))
-    gives_away = (counts.max(axis=1) >= MIN_LINE_CLASS_SHARE * counts.sum(axis=1)) & (p * len(p) <= FALSE_ALARM_LEVEL)
+    _, p = findings.measure_presence_association(counts, np.bincount(labels, minlength=groups))
+    gives_away = (counts.max(axis=1) >= MIN_LINE_CLASS_SHARE * counts.sum(axis=1)) & (
+        p * len(p) <= findings.FALSE_ALARM_LEVEL
+    )
     if not gives_away.any():
         return
     all_lines = list(index)
@@ -145,7 +143,7 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
         stripped = ["\n".join(line for line in text.split("\n") if line.strip() not in leaking) for text in sample]
         before, after = mark_correct_documents(sample, y), mark_correct_documents(stripped, y)
         return Finding(
-            Severity.HIGH if mcnemar_p_value(before, after) <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
+            Severity.HIGH if findings.mcnemar_p_value(before, after) <= findings.FALSE_ALARM_LEVEL else Severity.MEDIUM,
             "boilerplate",
             f"{len(order):,} lines of {name!r} are repeated literally in texts of one class; {hit.mean():.1%} of "
             "the texts have one",
@@ -156,7 +154,7 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
                 f"{all_lines[k][:80]} ({counts[k].max()} of {counts[k].sum()} in {data.classes[counts[k].argmax()]})"
                 for k in order[:5]
             ),
-            interval=clopper_pearson_interval(float(hit.sum()), len(hit)),
+            interval=findings.clopper_pearson_interval(float(hit.sum()), len(hit)),
             effect=Effect(float(before.mean()), float(after.mean()), len(before)),
         )
 
@@ -186,14 +184,14 @@ def _find_label_token(data: AuditData, name: str, documents: list[str], labels: 
         sample, y = sample_documents(documents, labels)
         before, after = mark_correct_documents(sample, y), mark_correct_documents(sample, y, [token])
         return Finding(
-            Severity.HIGH if copy <= FALSE_ALARM_LEVEL else Severity.MEDIUM,
+            Severity.HIGH if copy <= findings.FALSE_ALARM_LEVEL else Severity.MEDIUM,
             "boilerplate",
             f"the token {token!r} of {name!r} is nearly a copy of the label: alone it is right in {correct[k] / n:.1%} "
             "of the texts",
             "Remove it and the text around it: it is the label in another form.",
             columns=(name,),
             examples=(_format_class_shares(data, token, make_dense_counts(best.counts)[0]),),
-            interval=clopper_pearson_interval(float(correct[k]), n),
+            interval=findings.clopper_pearson_interval(float(correct[k]), n),
             effect=Effect(float(before.mean()), float(after.mean()), len(y)),
         )
 

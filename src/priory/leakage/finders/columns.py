@@ -13,18 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from priory.core.typing import Array
+from priory.leakage import findings
 from priory.leakage.audit_tables import AuditColumn, AuditData, BinnedNaiveBayes, ColumnVote
-from priory.leakage.findings import (
-    FALSE_ALARM_LEVEL,
-    Effect,
-    Finding,
-    Severity,
-    Suspicion,
-    binomial_tail,
-    clopper_pearson_interval,
-    mcnemar_p_value,
-    measure_association,
-)
+from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 
 OBSERVED_COPY_SKILL = 0.99  # a copy of the label has at least this observed skill,
 CERTAIN_COPY_SKILL = 0.9  # and significantly more than this skill
@@ -52,7 +43,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
 
 def skill_p_value(errors: float, n_rows: int, base_rate: float, skill: float) -> float:
     """Return the p-value of so few errors under the hypothesis that the skill is at most ``skill``."""
-    return binomial_tail(n_rows - errors, n_rows, 1 - (1 - skill) * (1 - base_rate))
+    return findings.binomial_tail(n_rows - errors, n_rows, 1 - (1 - skill) * (1 - base_rate))
 
 
 def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_correct: Array) -> Iterator[Suspicion]:
@@ -61,21 +52,21 @@ def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_co
     alone = votes.mark_correct_by_column(j)  # (rows,)
     errors = int(n - alone.sum())
     strong = skill_p_value(errors, n, base, STRONG_SKILL)
-    rest = votes.mark_correct_rows([j]) if strong <= FALSE_ALARM_LEVEL else all_correct
+    rest = votes.mark_correct_rows([j]) if strong <= findings.FALSE_ALARM_LEVEL else all_correct
     wrong, wrong_together = float((~rest).sum()), float((~all_correct).sum())
     # three reasons, each with its p-value; the smallest is reported, with Bonferroni's correction
     chances = {
         "is nearly a copy of the label": skill_p_value(errors, n, base, CERTAIN_COPY_SKILL),
-        "predicts the label better than all others together": max(strong, mcnemar_p_value(alone, rest)),
+        "predicts the label better than all others together": max(strong, findings.mcnemar_p_value(alone, rest)),
         "makes the score jump": max(
-            strong, binomial_tail(wrong, wrong + wrong_together, ERROR_JUMP_FACTOR / (1 + ERROR_JUMP_FACTOR))
+            strong, findings.binomial_tail(wrong, wrong + wrong_together, ERROR_JUMP_FACTOR / (1 + ERROR_JUMP_FACTOR))
         ),
     }
     strength = min(chances, key=lambda reason: chances[reason])
-    sure = len(chances) * len(votes.votes) * next(iter(chances.values())) <= FALSE_ALARM_LEVEL
+    sure = len(chances) * len(votes.votes) * next(iter(chances.values())) <= findings.FALSE_ALARM_LEVEL
 
     def finding() -> Finding:
-        bits, _ = measure_association(votes.votes[j].counts)
+        bits, _ = findings.measure_association(votes.votes[j].counts)
         return Finding(
             Severity.HIGH if sure and errors <= (1 - OBSERVED_COPY_SKILL) * n * (1 - base) else Severity.MEDIUM,
             "column",
@@ -84,7 +75,7 @@ def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_co
             AVAILABILITY_ADVICE,
             columns=(name,),
             examples=_format_largest_bins(data, votes, j),
-            interval=clopper_pearson_interval(n - errors, n),
+            interval=findings.clopper_pearson_interval(n - errors, n),
             effect=Effect(float(all_correct.mean()), float(rest.mean()), n),
         )
 
@@ -112,13 +103,13 @@ def _find_informative_gaps(
     """Find cells that are filled for one class and missing for another: perhaps filled in after the outcome."""
     gaps = data.columns[column_indices[0]].is_missing[: data.n_train]
     vote = ColumnVote.of(gaps.astype(np.int64), 2, labels, votes.prior)
-    bits, p = measure_association(vote.counts)
+    bits, p = findings.measure_association(vote.counts)
     filled = vote.counts[:, 0] / np.maximum(vote.counts.sum(axis=1), 1)  # (classes,)
     names = tuple(data.columns[j].name for j in column_indices)
 
     def finding() -> Finding:
         most, least = int(np.argmax(filled)), int(np.argmin(filled))
-        sure = [_separation_p_value(vote.counts, skill) <= FALSE_ALARM_LEVEL for skill in (STRONG_SKILL, 0.0)]
+        sure = [_separation_p_value(vote.counts, skill) <= findings.FALSE_ALARM_LEVEL for skill in (STRONG_SKILL, 0.0)]
         after = "; perhaps filled in after the outcome" if filled[least] == 0 else ""
         return Finding(
             Severity.HIGH if sure[0] else Severity.MEDIUM if sure[1] else Severity.LOW,
@@ -127,7 +118,7 @@ def _find_informative_gaps(
             f"filled in class {data.classes[most]!r}, {filled[least]:.1%} in class {data.classes[least]!r}{after}",
             "Find out why they are missing. " + AVAILABILITY_ADVICE,
             columns=names,
-            interval=clopper_pearson_interval(vote.counts[most, 0], vote.counts[most].sum()),
+            interval=findings.clopper_pearson_interval(vote.counts[most, 0], vote.counts[most].sum()),
             effect=Effect(float(all_correct.mean()), float(votes.mark_correct_rows(column_indices).mean()), len(gaps)),
         )
 
@@ -163,7 +154,7 @@ def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correc
     d, n = len(votes.votes), len(all_correct)
     if (
         d < 1 / MAX_SUBSET_SHARE
-        or skill_p_value(n - all_correct.sum(), n, data.base_rate, STRONG_SKILL) > FALSE_ALARM_LEVEL
+        or skill_p_value(n - all_correct.sum(), n, data.base_rate, STRONG_SKILL) > findings.FALSE_ALARM_LEVEL
     ):
         return
     alone = [votes.mark_correct_by_column(j).mean() for j in range(d)]
@@ -175,7 +166,7 @@ def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correc
         joint += votes.votes[j].score_leave_one_out(votes.class_codes)
         right = joint.argmax(axis=1) == votes.class_codes
         scores.append(float(right.mean()))
-        if mcnemar_p_value(all_correct, right) > SUBSET_WORSE_P_VALUE:
+        if findings.mcnemar_p_value(all_correct, right) > SUBSET_WORSE_P_VALUE:
             break
     else:
         return
@@ -189,7 +180,7 @@ def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correc
             f"(adding one at a time: {', '.join(f'{score:.3f}' for score in scores)})",
             "They are very good, or they leak: look at them first. " + AVAILABILITY_ADVICE,
             columns=names,
-            interval=clopper_pearson_interval(float(right.sum()), n),
+            interval=findings.clopper_pearson_interval(float(right.sum()), n),
             effect=Effect(
                 float(all_correct.mean()), float(votes.mark_correct_rows(order[: len(scores)].tolist()).mean()), n
             ),

@@ -1,4 +1,4 @@
-"""Find duplicate rows across train and test or within one table, and copies with different labels.
+"""Find duplicate rows and near-duplicate texts across train and test or within one table, also with different labels.
 
 Copies are counted, and tested against chance, because rows of a few labels coincide by chance. If they do, many more
 rows agree in all columns but one. So the test is, for the column that explains the copies best, whether rows that agree
@@ -13,17 +13,10 @@ import numpy as np
 
 from priory.core.content_hash import scramble_bits
 from priory.core.typing import Array
+from priory.leakage import findings
 from priory.leakage.audit_tables import AuditData, class_frequencies
-from priory.leakage.findings import (
-    FALSE_ALARM_LEVEL,
-    Effect,
-    Finding,
-    Severity,
-    Suspicion,
-    binomial_tail,
-    clopper_pearson_interval,
-)
-from priory.leakage.row_hashes import RowHashes
+from priory.leakage.findings import Effect, Finding, Severity, Suspicion, binomial_tail
+from priory.leakage.row_hashes import MIN_SHINGLE_OVERLAP, RowHashes, cluster_texts, keep_alphanumerics
 
 COPY_TEST_FACTOR = 10  # the test of copies gets a tenth of the audit's error rate
 HIGH_COPY_SHARE = 0.01  # of the rows; fewer copies hardly change the score
@@ -35,7 +28,7 @@ MAX_COLUMNS_TESTED = 64  # in the test of copies against chance
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
-    """Find copies across tables and within the training table, oversampled classes, and conflicting labels."""
+    """Find copies and near-copies across and within tables, oversampled classes, and conflicting labels."""
     if not data.columns and not data.texts:
         return
     exact, loose = RowHashes.of(data, False), RowHashes.of(data, True)
@@ -43,6 +36,7 @@ def find(data: AuditData) -> Iterator[Suspicion]:
     if data.n_test:
         yield from _find_copies_across(data, exact.rows, loose.rows, p)
     yield from _find_copies_within(data, exact.rows[: data.n_train], loose.rows[: data.n_train], p)
+    yield from _find_near_duplicates(data)
 
 
 def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | None) -> Iterator[Suspicion]:
@@ -68,7 +62,7 @@ def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | 
             test_rows=tuple(test_rows.tolist()),
             examples=tuple(data.format_row(train + int(i)) for i in test_rows[:5]),
             p=p,
-            interval=clopper_pearson_interval(len(test_rows), data.n_test),
+            interval=findings.clopper_pearson_interval(len(test_rows), data.n_test),
             effect=data.score_without_rows(rows),
         )
 
@@ -77,14 +71,14 @@ def _find_copies_across(data: AuditData, exact: Array, loose: Array, p: float | 
 
 def rate_copies(share: float, p: float | None) -> Severity:
     """Return the severity of this share of copies; ``p`` is the p-value against chance."""
-    if p is not None and p > FALSE_ALARM_LEVEL:
+    if p is not None and p > findings.FALSE_ALARM_LEVEL:
         return Severity.LOW
     return Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM
 
 
 def format_chance_note(p: float | None) -> str:
     """Return a note for copies that may be chance, else ""."""
-    return "; this may be chance" if p is not None and p > FALSE_ALARM_LEVEL else ""
+    return "; this may be chance" if p is not None and p > findings.FALSE_ALARM_LEVEL else ""
 
 
 def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | None) -> Iterator[Suspicion]:
@@ -113,7 +107,7 @@ def _find_copies_within(data: AuditData, exact: Array, loose: Array, p: float | 
             rows=tuple(extra.tolist()),
             examples=tuple(data.format_row(int(i)) for i in extra[:5]),
             p=p,
-            interval=clopper_pearson_interval(len(extra), len(loose)),
+            interval=findings.clopper_pearson_interval(len(extra), len(loose)),
             effect=_measure_copy_effect(data, first),
         )
 
@@ -141,7 +135,7 @@ def _find_oversampling(
     usual = class_frequencies(labels[first_rows], len(data.classes))
     c = int(np.argmax(usual))
     spared = int((labels[copied_rows] == c).sum())
-    if clopper_pearson_interval(spared, len(copied_rows))[1] > MAX_MAJORITY_COPY_SHARE:
+    if findings.clopper_pearson_interval(spared, len(copied_rows))[1] > MAX_MAJORITY_COPY_SHARE:
         return
     yield Suspicion(
         max(binomial_tail(len(copied_rows) - spared, len(copied_rows), 1 - float(usual[c])), p or 0.0),
@@ -152,7 +146,7 @@ def _find_oversampling(
             f"which has {usual[c]:.1%} of the distinct rows: the others look oversampled before the split",
             "Split first, then oversample the training part alone.",
             rows=tuple(copied_rows[labels[copied_rows] != c].tolist()),
-            interval=clopper_pearson_interval(len(copied_rows) - spared, len(copied_rows)),
+            interval=findings.clopper_pearson_interval(len(copied_rows) - spared, len(copied_rows)),
         ),
     )
 
@@ -181,7 +175,7 @@ def _find_label_conflicts(
             rows=tuple(rows.tolist()),
             examples=tuple(f"{data.format_row(int(i))} → {data.classes[labels[i]]}" for i in rows[:5]),
             p=p,
-            interval=clopper_pearson_interval(lost, data.n_train),
+            interval=findings.clopper_pearson_interval(lost, data.n_train),
         )
 
     yield Suspicion(None, finding)
@@ -227,3 +221,85 @@ def count_equal_pairs(hashes: Array) -> float:
     """Return the number of pairs of equal rows."""
     _, times = np.unique(hashes, return_counts=True)
     return float((times * (times - 1.0)).sum() / 2)
+
+
+def _find_near_duplicates(data: AuditData) -> Iterator[Suspicion]:
+    """Find texts that are nearly copies, across tables or within one."""
+    for name, texts in data.texts.items():
+        distinct, back = _take_distinct_texts(texts)
+        cluster = cluster_texts(distinct)[back]
+        if data.n_test:
+            yield from _find_near_copies_across(data, name, cluster, back)
+        yield from _find_near_copies_within(data, name, cluster[: data.n_train], back[: data.n_train])
+
+
+def _take_distinct_texts(texts: list[str]) -> tuple[list[str], Array]:
+    """Return the distinct texts, and the index of each text among them."""
+    number: dict[int, int] = {}
+    back = np.array([number.setdefault(hash(keep_alphanumerics(text)), len(number)) for text in texts])
+    _, first = np.unique(back, return_index=True)
+    return [texts[i] for i in first], back
+
+
+def _find_near_copies_across(data: AuditData, name: str, cluster: Array, inverse: Array) -> Iterator[Suspicion]:
+    train = data.n_train
+    # in the same cluster as a training text, but not an exact copy
+    near = np.isin(cluster[train:], cluster[:train]) & ~np.isin(inverse[train:], inverse[:train])
+    if not near.any():
+        return
+    test_rows = np.flatnonzero(near)
+    rows = np.flatnonzero(np.isin(cluster[:train], cluster[train:][near]))
+    share = len(test_rows) / data.n_test
+    yield Suspicion(
+        None,
+        lambda: Finding(
+            Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM,
+            "near-duplicates",
+            f"{share:.1%} of the test rows ({len(test_rows):,}) have a {name!r} that is nearly a copy of one in the "
+            f"training table ({MIN_SHINGLE_OVERLAP:.0%} or more of their 9-byte pieces are the same)",
+            "Keep near-duplicates on one side of the split: split by clusters.",
+            columns=(name,),
+            rows=tuple(rows.tolist()),
+            test_rows=tuple(test_rows.tolist()),
+            examples=_format_text_pair(data, name, cluster, train + int(test_rows[0]), rows),
+            interval=findings.clopper_pearson_interval(len(test_rows), data.n_test),
+        ),
+    )
+
+
+def _format_text_pair(data: AuditData, name: str, cluster: Array, row: int, rows: Array) -> tuple[str, ...]:
+    other = rows[cluster[rows] == cluster[row]][0]
+    return data.texts[name][row][:100], data.texts[name][int(other)][:100]
+
+
+def _find_near_copies_within(data: AuditData, name: str, cluster: Array, inverse: Array) -> Iterator[Suspicion]:
+    kept, first = np.unique(cluster, return_index=True)
+    extra = np.setdiff1d(np.unique(inverse, return_index=True)[1], first)  # not the first of a cluster
+    if not len(extra):
+        return
+    share = len(extra) / data.n_train
+    torn, where = 0, np.zeros(0, dtype=np.int64)
+    if data.labels is not None:
+        # distinct (cluster, label) pairs; a cluster with several has conflicting labels
+        of = np.unique(cluster.astype(np.int64) * len(data.classes) + data.labels)
+        mixed_up = kept[np.bincount(np.searchsorted(kept, of // len(data.classes))) > 1]
+        where = np.flatnonzero(np.isin(cluster, mixed_up))
+        torn = len(mixed_up)
+    severity = Severity.HIGH if share >= HIGH_COPY_SHARE else Severity.MEDIUM
+    yield Suspicion(
+        None,
+        lambda: Finding(
+            Severity.LOW if data.n_test and not torn else severity,
+            "near-duplicates",
+            f"{share:.1%} of the rows ({len(extra):,}) have a {name!r} that is nearly a copy of an earlier one "
+            f"({MIN_SHINGLE_OVERLAP:.0%} or more of their 9-byte pieces are the same)"
+            + (f"; {torn:,} clusters have different labels" if torn else ""),
+            "Keep near-duplicates together when splitting (groups)" + (", and check the labels." if torn else "."),
+            columns=(name,),
+            rows=tuple((where if torn else extra).tolist()),
+            examples=_format_text_pair(
+                data, name, cluster, int(extra[0]), np.flatnonzero(cluster == cluster[extra[0]])
+            ),
+            interval=findings.clopper_pearson_interval(len(extra), data.n_train),
+        ),
+    )

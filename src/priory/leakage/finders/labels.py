@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from priory.core.similar_names import describe_similar_labels
+from priory.core.input_guard import describe_similar_labels
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.findings import Finding, Severity, Suspicion
 

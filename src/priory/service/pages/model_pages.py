@@ -21,11 +21,11 @@ from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
 from priory.service.handlers import describe_model
 from priory.service.journal import Event
 from priory.service.labelled_rows import convert_to_input, decode_row_batch
+from priory.service.messages import MODEL_NAME_PATTERN
 from priory.service.model_store import ModelStore, ServedModel
-from priory.service.pages.label_queue import LATEST_EVENT, read_latest_rows
-from priory.service.pages.page_call import MAX_JUDGEMENTS, PageCall, render_figure
-from priory.service.pages.training_job import UPLOAD_SUFFIXES, TrainingJob, run_training_job
-from priory.service.request_reading import MODEL_NAME_PATTERN
+from priory.service.pages import page_state
+from priory.service.pages.page_call import PageCall, render_figure
+from priory.service.pages.page_state import TrainingJob
 from priory.workflows.model_files import format_count
 from priory.workflows.training import describe_families
 
@@ -90,7 +90,7 @@ def _list_scores(scores: Scores) -> list[ScoreLine]:
 
 
 def _find_evidence(store: ModelStore, model: ServedModel) -> tuple[tuple[str, list[ClassEvidence]], ...]:
-    rows = read_latest_rows(store, model, MAX_EVIDENCE_ROWS)
+    rows = page_state.read_latest_rows(store, model, MAX_EVIDENCE_ROWS)
     if not len(rows) and model.entry.kind == "table":
         return ()  # the model began as a file, so the journal has no rows
     labels = np.array(rows.labels, dtype=object)
@@ -110,7 +110,7 @@ MAX_PREVIEW_ROWS = 3
 
 async def show_models(call: PageCall) -> Response:
     models = [describe_model(model) for _, model in sorted(call.service.store.models.items())]
-    return call.render("models.html", models=models, suffixes=",".join(UPLOAD_SUFFIXES))
+    return call.render("models.html", models=models, suffixes=",".join(page_state.UPLOAD_SUFFIXES))
 
 
 # -- uploads ---------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ async def start_training(call: PageCall) -> Response:
     target, label = (query.get(field, "").strip() or None for field in ("target", "label"))
     job = TrainingJob(name, call.identity.name, file_name, target, label)
     call.state.add_job(job)
-    task = asyncio.create_task(call.run(run_training_job, call.service, job, body))
+    task = asyncio.create_task(call.run(page_state.run_training_job, call.service, job, body))
     call.state.tasks.add(task)  # asyncio itself keeps only a weak reference
     task.add_done_callback(call.state.tasks.discard)
     return call.render("training.html", job=job)
@@ -148,7 +148,7 @@ async def delete_model_page(call: PageCall) -> Response:
     model = call.model
     if form.get("name") != model.entry.name:
         raise DataError("type the name of the model to delete it")
-    await call.service.change(DeleteRequest(model.entry.name, call.identity.name))
+    await call.change(DeleteRequest)
     call.state.queues.pop(model.entry.number, None)
     return Response(status_code=204, headers={"HX-Redirect": "/"})
 
@@ -176,7 +176,7 @@ async def show_scores(call: PageCall) -> Response:
         for other in [other for other in known if other[0] == key[0]]:
             del known[other]  # it may show rows that were forgotten since
         known[key] = asyncio.create_task(call.run(judge_model, call.service.store, model))
-        while len(known) > MAX_JUDGEMENTS:
+        while len(known) > page_state.MAX_JUDGEMENTS:
             known.popitem(last=False)
     try:
         # other requests may wait for the same task
@@ -206,7 +206,7 @@ async def run_audit(call: PageCall) -> Response:
     model, store = call.model, call.service.store
 
     def look() -> tuple[int, Any]:
-        rows = read_latest_rows(store, model, MAX_AUDIT_ROWS)
+        rows = page_state.read_latest_rows(store, model, MAX_AUDIT_ROWS)
         if len(rows) < 2:
             raise DataError("the journal has too few rows of this model to audit")
         return len(rows), priory.audit(convert_to_input(rows, model.estimator), target=list(rows.labels or ()))
@@ -224,7 +224,7 @@ async def show_history(call: PageCall) -> Response:
 
 async def _render_history(call: PageCall, template: str, done: str = "") -> Response:
     model, store = call.model, call.service.store
-    before = call.read_query_number("before", LATEST_EVENT, LATEST_EVENT)
+    before = call.read_query_number("before", page_state.LATEST_EVENT, page_state.LATEST_EVENT)
 
     may_teach = call.identity.may("learn")
 
@@ -267,14 +267,14 @@ def format_row(row: object) -> str:
 
 async def undo_from_history(call: PageCall) -> Response:
     number = (await call.read_form()).read_number("id")
-    await call.service.change(UndoRequest(call.name, call.identity.name, target=number))
+    await call.change(UndoRequest, target=number)
     return await _render_history(call, "events.html", f"Change {number} is undone.")
 
 
 async def forget_from_history(call: PageCall) -> Response:
     """Forget and erase all rows of one learn event."""
     number = (await call.read_form()).read_number("id")
-    answer = await call.service.change(ForgetRequest(call.name, call.identity.name, target=number))
+    answer = await call.change(ForgetRequest, target=number)
     call.state.queues.pop(call.model.entry.number, None)  # it may still contain the rows
     return await _render_history(
         call, "events.html", f"Forgotten: {format_count(answer.rows, 'row')} of change {number}."

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -19,23 +16,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import priory
-from priory.core.typing import ReturnT
 from priory.errors import DataError, ServiceError
 from priory.export.report_page import draw_bar
 from priory.model.ledger_output import DECIBANS_PER_NAT, find_widest, format_value
 from priory.plots.canvas import render_inline_svg
 from priory.service.labelled_rows import Row, RowBatch, RowLabel
+from priory.service.messages import Call
 from priory.service.model_store import ServedModel
-from priory.service.pages.label_queue import LabelQueue
-from priory.service.pages.training_job import TrainingJob
-from priory.service.request_reading import Call
+from priory.service.pages.page_state import LabelQueue, PageState
 from priory.service.tokens import Identity
 from priory.sources.cell_parsing import parse_number
 from priory.workflows.model_files import format_count
 
 if TYPE_CHECKING:
-    from priory.service.application import Service
-    from priory.service.pages.model_pages import Judgement
+    from priory.service.server import Service
 
 
 PAGE_HEADERS = {
@@ -121,25 +115,7 @@ def format_moment(seconds: float) -> str:
 
 
 MAX_FORM_FIELDS = 5000
-MAX_JUDGEMENTS = 16  # kept in memory
-MAX_TRAINING_JOBS = 64
 CELL_PREFIX = "cell:"
-
-
-@dataclass
-class PageState:
-    """State of the web pages in memory; it is lost when the service stops."""
-
-    queues: dict[int, LabelQueue] = field(default_factory=dict)  # by model number
-    # by (model number, version); a task, so that several requests wait for one evaluation
-    judgements: OrderedDict[tuple[int, int], asyncio.Task[Judgement]] = field(default_factory=OrderedDict)
-    jobs: OrderedDict[str, TrainingJob] = field(default_factory=OrderedDict)  # by job id, oldest first
-    tasks: set[asyncio.Task[None]] = field(default_factory=set)
-
-    def add_job(self, job: TrainingJob) -> None:
-        self.jobs[job.id] = job
-        while len(self.jobs) > MAX_TRAINING_JOBS:
-            self.jobs.popitem(last=False)
 
 
 class FormFields:
@@ -172,6 +148,11 @@ class PageCall(Call):
         self.state = state
 
     @property
+    def key(self) -> None:
+        """Pages have no idempotency key: one request may make two changes."""
+        return None
+
+    @property
     def query(self) -> dict[str, str]:
         return dict(self.request.query_params)
 
@@ -186,10 +167,6 @@ class PageCall(Call):
 
     async def read_form(self) -> FormFields:
         return FormFields(await self.request.body())
-
-    async def run(self, function: Callable[..., ReturnT], *arguments: object) -> ReturnT:
-        """Run a slow function in a thread."""
-        return await self.service.run_slowly(function, *arguments)
 
     def render(self, template: str, **values: object) -> Response:
         """Render a page, or a part of one."""

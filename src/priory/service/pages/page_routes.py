@@ -14,21 +14,13 @@ from starlette.routing import Route
 
 from priory.errors import PrioryError, ServiceError
 from priory.service.messages import find_status
-from priory.service.pages import model_pages, teaching_pages
-from priory.service.pages.page_call import (
-    STATIC_SECONDS,
-    STATIC_TYPES,
-    FormFields,
-    PageCall,
-    PageState,
-    make_page_response,
-    read_static_file,
-    render_template,
-)
+from priory.service.pages import model_pages, page_call, teaching_pages
+from priory.service.pages.page_call import FormFields, PageCall
+from priory.service.pages.page_state import PageState
 from priory.service.tokens import LOCAL_USER, Identity, Scope
 
 if TYPE_CHECKING:
-    from priory.service.application import Service
+    from priory.service.server import Service
 
 PageHandler = Callable[[PageCall], Awaitable[Response]]
 TOKEN_COOKIE = "priory_token"
@@ -138,7 +130,9 @@ def _answer_failure(service: Service, request: Request, identity: Identity | Non
         "has_tokens": service.settings.tokens.is_required,
         "path": request.url.path,
     }
-    return make_page_response(render_template("error_part.html" if is_part else "error.html", values), status)
+    return page_call.make_page_response(
+        page_call.render_template("error_part.html" if is_part else "error.html", values), status
+    )
 
 
 def _redirect(path: str) -> Response:
@@ -155,14 +149,16 @@ def _make_sign_in_endpoint(service: Service) -> Callable[[Request], Awaitable[Re
             return _redirect("/")
         values: dict[str, object] = {"identity": None, "has_tokens": True, "path": "/sign-in"}
         if request.method == "GET":
-            return make_page_response(render_template("sign_in.html", values))
+            return page_call.make_page_response(page_call.render_template("sign_in.html", values))
         try:
             _check_is_own_request(request)
             token = (await _read_small_form(request)).get("token").strip()
             service.settings.tokens.identify(f"Bearer {token}")
         except ServiceError as error:
             message = "this token is not known" if error.status == 401 else str(error)
-            return make_page_response(render_template("error_part.html", values | {"message": message}), error.status)
+            return page_call.make_page_response(
+                page_call.render_template("error_part.html", values | {"message": message}), error.status
+            )
         # htmx follows this header
         response = Response(status_code=204, headers={"HX-Redirect": "/"})
         response.set_cookie(
@@ -197,7 +193,7 @@ async def _sign_out(request: Request) -> Response:
 
 async def _serve_static_file(request: Request) -> Response:
     name = str(request.path_params["file"])
-    if name not in STATIC_TYPES:
+    if name not in page_call.STATIC_TYPES:
         raise HTTPException(404)
-    headers = {"Cache-Control": f"max-age={STATIC_SECONDS}"}
-    return Response(read_static_file(name), media_type=STATIC_TYPES[name], headers=headers)
+    headers = {"Cache-Control": f"max-age={page_call.STATIC_SECONDS}"}
+    return Response(page_call.read_static_file(name), media_type=page_call.STATIC_TYPES[name], headers=headers)

@@ -14,10 +14,9 @@ from priory.service.changes import ForgetRequest, LearnRequest, UndoRequest
 from priory.service.handlers import describe_model
 from priory.service.labelled_rows import Row, RowBatch, RowLabel, convert_to_input
 from priory.service.model_store import ServedModel
-from priory.service.pages.label_queue import find_learned_rows, join_learned_rows, search_learned_rows
+from priory.service.pages import page_state
 from priory.service.pages.model_pages import format_row
 from priory.service.pages.page_call import PageCall, list_classes
-from priory.service.pages.training_job import UPLOAD_SUFFIXES, read_unlabelled_rows
 from priory.workflows.model_files import format_count
 
 MAX_LINES_SHOWN = 25
@@ -162,15 +161,14 @@ async def learn_try(call: PageCall) -> Response:
     """Learn the typed example with its true class, and show the effect."""
     form, before = await call.read_form(), call.model
     row, label = call.read_example(form), call.read_class(form)
-    request = LearnRequest(call.name, call.identity.name, rows=call.make_batch(row, label))
-    learned = await call.service.change(request)
+    learned = await call.change(LearnRequest, rows=call.make_batch(row, label))
     return await _show_change(call, before, row, label, learned.id, f"Learned as {label}.")
 
 
 async def undo_try(call: PageCall) -> Response:
     form, before = await call.read_form(), call.model
     row, label, number = call.read_example(form), call.read_class(form), form.read_number("id")
-    await call.service.change(UndoRequest(call.name, call.identity.name, target=number))
+    await call.change(UndoRequest, target=number)
     return await _show_change(call, before, row, label, None, f"Undone: it is not learned as {label} any more.")
 
 
@@ -229,7 +227,7 @@ async def _render_queue(call: PageCall, template: str, at: int, done: str = "") 
             for place, label in enumerate(classes)
         ],
         done=done,
-        suffixes=",".join(UPLOAD_SUFFIXES),
+        suffixes=",".join(page_state.UPLOAD_SUFFIXES),
     )
 
 
@@ -248,7 +246,7 @@ async def add_queue_file(call: PageCall) -> Response:
     model, body = call.model, await call.request.body()
     model.check_fitted()
     file_name = call.query.get("file", "")[:200]
-    rows = await call.run(read_unlabelled_rows, call.service, model, body, file_name)
+    rows = await call.run(page_state.read_unlabelled_rows, call.service, model, body, file_name)
     count = call.queue.add(rows, model)
     return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'row')}.")
 
@@ -259,8 +257,7 @@ async def label_queue_row(call: PageCall) -> Response:
     label = call.read_class(form)
     item = queue.take(form.read_number("item"))
     try:
-        request = LearnRequest(call.name, call.identity.name, rows=call.make_batch(item.row, label))
-        answer = await call.service.change(request)
+        answer = await call.change(LearnRequest, rows=call.make_batch(item.row, label))
     except Exception:
         queue.put_back(item)
         raise
@@ -275,7 +272,7 @@ async def undo_queue_row(call: PageCall) -> Response:
         raise ServiceError(409, "there is no label to undo")
     item, event = queue.labelled.pop()
     try:
-        await call.service.change(UndoRequest(call.name, call.identity.name, target=event))
+        await call.change(UndoRequest, target=event)
     except ServiceError as error:
         if error.status != 409:  # 409: it was undone or forgotten elsewhere, so there is nothing left to undo
             queue.note(item, event)
@@ -300,7 +297,7 @@ async def _render_rows(call: PageCall, template: str, phrase: str, done: str = "
     model, store = call.model, call.service.store
     found = []
     if phrase.strip():
-        found = await call.run(search_learned_rows, store, model, phrase, MAX_FOUND_ROWS)
+        found = await call.run(page_state.search_learned_rows, store, model, phrase, MAX_FOUND_ROWS)
     return call.render(
         template,
         model=describe_model(model),
@@ -316,13 +313,13 @@ async def _render_rows(call: PageCall, template: str, phrase: str, done: str = "
 async def forget_rows(call: PageCall) -> Response:
     """Forget and erase every occurrence of the chosen rows, and drop them from the queue."""
     form, model, store = await call.read_form(), call.model, call.service.store
-    found = await call.run(find_learned_rows, store, model, form.list_values("row"))
-    rows = join_learned_rows(model, found)
+    found = await call.run(page_state.find_learned_rows, store, model, form.list_values("row"))
+    rows = page_state.join_learned_rows(model, found)
     waiting = [item.row for item in call.queue.items.values() if str(item.id) in form.list_values("waiting")]
     if not found and not waiting:
         raise DataError("choose at least one row")
     if found:
-        await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
+        await call.change(ForgetRequest, rows=rows)
     call.queue.discard_forgotten((*rows.rows, *waiting))
     forgotten, left = format_count(len(rows) + len(waiting), "row"), format_count(call.model.n_rows, "row")
     done = f"Forgotten and erased: {forgotten}. The model knows {left}, and answers as if it had never known more."
@@ -333,16 +330,16 @@ async def relabel_row(call: PageCall) -> Response:
     """Correct the label of a row: learn it with the new label, then forget it with the old one."""
     form, model, store = await call.read_form(), call.model, call.service.store
     label = call.read_class(form)
-    known = await call.run(find_learned_rows, store, model, form.list_values("relabel")[:1])
+    known = await call.run(page_state.find_learned_rows, store, model, form.list_values("relabel")[:1])
     found = [row for row in known if not row.is_undone]
     if not found:
         raise ServiceError(409, "this row is not learned any more")
     old = found[0].label
     if old == label:
         raise DataError(f"the row has the label {label} already")
-    rows = join_learned_rows(model, found)
+    rows = page_state.join_learned_rows(model, found)
     corrected = replace(rows, labels=(label,) * len(rows))
-    await call.service.change(LearnRequest(call.name, call.identity.name, rows=corrected))
-    await call.service.change(ForgetRequest(call.name, call.identity.name, rows=rows))
+    await call.change(LearnRequest, rows=corrected)
+    await call.change(ForgetRequest, rows=rows)
     done = f"The row is learned as {label} instead of {old}."
     return await _render_rows(call, "rows_found.html", form.get("phrase"), done)

@@ -1,4 +1,4 @@
-// Checks answers to the exercises of the course as priory.course does.
+// Checks answers to the exercises of the course as priory.bayes.course does.
 
 import { element } from "./figure-drawing.js";
 

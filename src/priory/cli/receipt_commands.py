@@ -1,0 +1,161 @@
+"""``priory receipt``, ``verify``, ``record``, ``release`` and ``card``: what a model file proves and reveals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from priory import workflows
+from priory.cli.entry_point import format_error_message
+from priory.cli.options import (
+    FILE_PATH_TYPE,
+    check_output_path,
+    column_options,
+    force_option,
+    get_required_key,
+    json_option,
+    model_argument,
+    open_task,
+    pop_receipt_files,
+    reading_options,
+    receipt_options,
+    sectioned_command,
+)
+from priory.cli.terminal import print_json
+from priory.storage.receipt_verifier import RefusedError
+from priory.workflows.erasure import export_file
+
+EXIT_REFUSED, EXIT_UNCHECKED = 1, 2
+
+
+@sectioned_command(
+    "receipt",
+    short_help="State what a model has learned in a signed receipt.",
+    epilog="Example: priory receipt mail.priory --sign-key private.pem --receipt r0.json",
+)
+@model_argument
+@receipt_options
+@force_option
+@json_option
+def receipt_command(model: str, force: bool, json_: bool, **given: Any) -> None:
+    """Sign a receipt that states the record of MODEL: the first of a chain, or one after MODEL has learned more.
+
+    priory forget continues the chain. Publish the first receipt before the first request.
+    """
+    files = pop_receipt_files(given, force)
+    if files is None:
+        raise click.UsageError("give --sign-key and --receipt")
+    issued = workflows.issue_receipt(model, files, get_required_key())
+    found = {"model": model, "receipt": str(files.receipt), "counter": issued.receipt["counter"]}
+    print_json(found) if json_ else click.echo(f"wrote {files.receipt}: receipt {found['counter']} of {model}")
+
+
+@sectioned_command(
+    "verify",
+    short_help="Verify a receipt of forgetting.",
+    epilog="Example: priory verify r1.json --key public.pem --opening p7.json --model mail.priory --previous r0.json",
+)
+@click.argument("receipt", type=FILE_PATH_TYPE, metavar="RECEIPT")
+@click.option("--key", required=True, type=FILE_PATH_TYPE, metavar="FILE", help="The public key of the signer (PEM).")
+@click.option("--opening", type=FILE_PATH_TYPE, metavar="FILE", help="The opening of the receipt.")
+@click.option("--previous", type=FILE_PATH_TYPE, metavar="FILE", help="The receipt before it.")
+@click.option("--model", type=FILE_PATH_TYPE, metavar="MODEL", help="The model file that the receipt has left.")
+@click.option(
+    "--rows",
+    multiple=True,
+    type=FILE_PATH_TYPE,
+    metavar="FILE",
+    help="A table of the rows that should have been forgotten; needs --opening and --model.",
+)
+@column_options
+@reading_options
+def verify_command(
+    receipt: str,
+    key: str,
+    opening: str | None,
+    previous: str | None,
+    model: str | None,
+    rows: tuple[str, ...],
+    **given: Any,
+) -> None:
+    """Verify RECEIPT, and print one sentence. Exit codes: 0 verified, 1 refused, 2 it cannot be checked."""
+    try:
+        with open_task(rows, given) as task:
+            found = workflows.verify(
+                receipt, key, opening=opening, previous=previous, model=model, rows=task if rows else None
+            )
+        click.echo(f"verified: {found}")
+    except RefusedError as refused:
+        click.echo(f"refused: {refused}")
+        raise click.exceptions.Exit(EXIT_REFUSED) from None
+    except Exception as error:
+        click.echo(f"cannot check: {format_error_message(error)}", err=True)
+        raise click.exceptions.Exit(EXIT_UNCHECKED) from None
+
+
+@sectioned_command(
+    "record",
+    short_help="Write the record of a model as JSON.",
+    epilog="Example: priory record mail.priory > record.json",
+)
+@model_argument
+def record_command(model: str) -> None:
+    """Write what MODEL has learned as canonical JSON, which receipt_verifier.py reads: counts, sums and kept rows."""
+    click.echo(export_file(model, get_required_key()))
+
+
+@sectioned_command(
+    "release",
+    short_help="Write a differentially private copy of a model.",
+    epilog="Example: priory release people.priory -o public.priory --epsilon 1 --domains domains.json",
+)
+@model_argument
+@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="MODEL", help="The private copy.")
+@click.option("--epsilon", required=True, type=float, metavar="E", help="The privacy budget; 1 is customary.")
+@click.option(
+    "--domains",
+    required=True,
+    type=FILE_PATH_TYPE,
+    metavar="JSON",
+    help="Possible labels or bounds [low, high] of each column, and the classes under the name of the target.",
+)
+@force_option
+@json_option
+def release_command(model: str, out: str, epsilon: float, domains: str, force: bool, json_: bool) -> None:
+    """Write a copy of MODEL with noise on its counts: no row changes its probabilities by more than e^epsilon.
+
+    The copy answers, learns and merges; it keeps no rows and cannot forget. Domains have to come from outside the rows:
+    \b
+    {"age": [0, 120], "city": ["Ulm", "Bonn"], "bought": ["yes", "no"]}
+    """
+    out_path = check_output_path(out, (model, domains), force)
+    if out_path is None:
+        raise click.UsageError("a model is written to a file; use -o public.priory")
+    made = workflows.release(model, out_path, epsilon, domains, get_required_key())
+    total = float(made.class_count_.sum())
+    if json_:
+        print_json({"model": out_path, "epsilon": epsilon, "rows": total})
+    else:
+        click.echo(f"wrote {out_path}: a release with epsilon {epsilon:g}, about {total:,.0f} rows")
+
+
+@sectioned_command(
+    "card",
+    short_help="Write a page about a model file.",
+    epilog="Example: priory card mail.priory -o card.html",
+)
+@model_argument
+@click.option("-o", "--out", type=FILE_PATH_TYPE, metavar="FILE", help="A file .md or .html. By default printed.")
+@force_option
+def card_command(model: str, out: str | None, force: bool) -> None:
+    """Write a card of MODEL from facts in the file: training rows, scores, what it reveals, what was forgotten."""
+    out_path = check_output_path(out, (model,), force)
+    card = workflows.make_card(model, get_required_key())
+    if out_path is None:
+        click.echo(card.to_markdown(), nl=False)
+        return
+    page = card.to_html() if out_path.endswith((".html", ".htm")) else card.to_markdown()
+    Path(out_path).write_text(page, encoding="utf-8")
+    click.echo(f"wrote {out_path}")

@@ -1,0 +1,63 @@
+"""The evidence of all rows, followed row by row.
+
+Corrections of tables are fitted to the kept rows. Of the other rows they hold only the evidence of each code, which is
+a function of counts: when such a row is forgotten, it is counted out, and nothing has to be fitted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from priory.calibration.code_counts import count_learned_codes, find_log_ratios, find_log_shares
+from priory.calibration.corrections import Corrections
+from priory.calibration.members import RowCodes
+from priory.core.typing import Array
+from priory.learning.row_kind import RowKind
+from priory.model.open_model import RowT
+
+
+def can_follow_counts(corrections: Corrections | None, rows: RowKind[Any]) -> bool:
+    """Whether what was fitted depends on the kept rows alone, and the rest is counts."""
+    return corrections is not None and bool(corrections.members) and not rows.tokenizers
+
+
+class LiveCounts:
+    """How often each code of the corrections was learned, in each class."""
+
+    def __init__(self, corrections: Corrections, model: Any) -> None:
+        self.encoding = corrections.encoding
+        self.columns = [RowCodes(column) for column in self.encoding.columns]
+        self.starts = self.encoding.starts[:-1].tolist()
+        # (classes, codes), and (codes,): whether the model counts the values of the column
+        self.total, self.is_counted = count_learned_codes(self.encoding, model, len(model.classes))
+        self._n_learned = self._n_forgotten = 0
+
+    def count_pending(
+        self,
+        learned: Sequence[tuple[RowT, int]],
+        forgotten: Sequence[tuple[RowT, int]],
+        list_cells: Callable[[RowT], Sequence[Any]],
+    ) -> None:
+        """Count the rows with their classes that were learned and forgotten since, besides those counted before."""
+        for rows, start, times in ((learned, self._n_learned, 1), (forgotten, self._n_forgotten, -1)):
+            for row, group in islice(rows, start, None):
+                self._count(list_cells(row), group, times)
+        self._n_learned, self._n_forgotten = len(learned), len(forgotten)
+
+    def _count(self, cells: Sequence[Any], group: int, times: int) -> None:
+        for start, column, cell in zip(self.starts, self.columns, cells, strict=True):
+            code = column.encode(cell)
+            if 0 <= code < column.missing:
+                self.total[group, start + code] += times
+
+    def update(self, corrections: Corrections, n: Array) -> Corrections:
+        """The same corrections with the evidence of all rows; ``n`` (classes,) is the number of rows of each class."""
+        evidence = corrections.evidence
+        assert evidence is not None
+        ratios = np.where(self.is_counted, find_log_ratios(self.encoding, self.total), evidence.log_ratios)
+        return replace(corrections, evidence=replace(evidence, log_prior=find_log_shares(n), log_ratios=ratios))

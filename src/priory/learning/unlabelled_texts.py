@@ -1,0 +1,178 @@
+"""Texts without labels: whether they are used is decided by left-out loss, and nothing but counts and bags is kept.
+
+The record of a model has the token totals of its texts without label, and a fair sample of them as bags of tokens, just
+as of labelled texts. Whether and how they are used follows from the record: the best candidate (`token_tables`), alone
+or pooled with the answers that the model would give without them, is used only if it is better than those by more than
+one standard error, text by text, each left out with its fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from priory.calibration.token_tables import (
+    LeftOutAnswers,
+    Texts,
+    TokenTable,
+    answer_by_candidates,
+    assign_text_folds,
+    choose_exponent,
+    choose_shared_tokens,
+    mark_tokens,
+)
+from priory.core.logspace import log_normalise
+from priory.core.sharding import space_evenly
+from priory.core.typing import Array
+from priory.errors import NotLearnedError
+from priory.learning.learned import Learned
+from priory.learning.row_kind import RowKind
+from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.model_statistics import ModelStatistics
+from priory.model.row_sample import RowSample
+from priory.text.token_bags import TokenBags, make_empty_bags
+
+MIN_TEXTS = 4  # with fewer labelled texts there is nothing to choose by
+MAX_TEXTS_TO_CHOOSE = 2000  # labelled texts: with more of them, others add nothing
+MAX_OTHERS_TO_CHOOSE = 5000  # texts without label that candidates are compared on
+MIN_ERRORS = 1.0  # standard errors by which a candidate has to be better
+# the same without texts without label, and where labelled texts are not better than the base rate by one
+MANY_ERRORS = 2.0
+MIN_GAIN = 0.005  # and at least, in nats
+SHARES = (1.0, 0.5)  # of a candidate in the pooled answer; without other texts the second only
+NO_CLASS = np.array([0])
+
+
+@dataclass(frozen=True, eq=False)
+class TextChoice:
+    """What was decided about texts without label."""
+
+    table: TokenTable | None  # None: they are not used
+    share: float  # of the table in the pooled answer
+    note: str
+
+
+def count_unlabelled(rows: RowKind[Any], texts: object) -> ModelStatistics:
+    """Count texts without label: one class, and a sample of their bags."""
+    batch = rows.read(texts, "answer")[1]
+    return rows.count(batch, NO_CLASS, np.zeros(batch.rows, dtype=np.int32), None)
+
+
+def learn_unlabelled(before: Learned, part: ModelStatistics) -> Learned:
+    """What was learned, and texts without label."""
+    return replace(before, unlabelled=part if before.unlabelled is None else before.unlabelled + part)
+
+
+def forget_unlabelled(before: Learned, part: ModelStatistics) -> Learned:
+    """What was learned without some texts that had no label."""
+    if before.unlabelled is None:
+        raise NotLearnedError("no text without a label was learned; the model is unchanged.")
+    left = before.unlabelled - part
+    return replace(before, unlabelled=left if left.n.any() else None)
+
+
+def answer_texts(learned: Learned, cells: Sequence[Cells]) -> Array:
+    """(rows, classes): log p(c | x), with texts without label if they are used."""
+    calibrated = learned.calibrated()
+    answers = calibrated.log_probabilities(cells)
+    choice = find_choice(learned)
+    if choice is None or choice.table is None:
+        return answers
+    own = choice.table.log_probabilities(read_bags(learned, cells), learned.rows.vocabulary)  # type: ignore[attr-defined]
+    model = calibrated.model
+    prior, estimated = model.log_prior(), model.estimated_log_prior()
+    # the estimated prior is limited and pooled; a declared prior replaces it afterwards
+    pooled = log_normalise(choice.share * own + (1 - choice.share) * (answers - (prior - estimated)))
+    limited = pooled if calibrated.succession is None else calibrated.succession.limit(pooled)
+    return log_normalise(limited + (prior - estimated), prior)
+
+
+def find_choice(learned: Learned) -> TextChoice | None:
+    """The decision about texts without label, made once for each record; None if the model does not take any."""
+    if not getattr(learned.rows.parameters, "unlabelled", False):
+        return None
+    key = repr(learned.rows.parameters), learned.unlabelled
+    return learned.statistics.derive("text choice", lambda _: choose_texts(learned), *key)
+
+
+def read_bags(learned: Learned, cells: Sequence[Cells]) -> TokenBags:
+    """Tokenise the texts."""
+    [column] = learned.rows.keep_cells(cells)
+    assert isinstance(column, TextCells)
+    assert isinstance(column.data, TokenBags)
+    return column.data
+
+
+def take_bags(sample: RowSample | None, max_texts: int) -> TokenBags:
+    """At most so many bags of a sample."""
+    if sample is None or not len(sample):
+        return make_empty_bags(0)
+    [column] = take_rows(sample.blocks, space_evenly(len(sample), max_texts))
+    assert isinstance(column.data, TokenBags)
+    return column.data
+
+
+def choose_texts(learned: Learned) -> TextChoice:
+    """Compare candidates with the model as it is, on labelled texts that are left out."""
+    sample, others = learned.statistics.sample, learned.unlabelled
+    n_others = 0.0 if others is None else float(others.n.sum())
+    name = f"{n_others:,.0f} texts without label"
+    if sample is None or len(sample) < MIN_TEXTS or len(np.unique(sample.group)) < 2:
+        return TextChoice(None, 0.0, f"{name}: not used, there are too few labelled texts to judge by")
+    if len(sample) > MAX_TEXTS_TO_CHOOSE:
+        return TextChoice(None, 0.0, f"{name}: not used, there are enough labelled texts ({len(sample):,})")
+    labelled, kept = take_bags(sample, len(sample)), None if others is None else others.sample
+    features, fold = choose_shared_tokens(labelled, take_bags(kept, len(kept or ()))), assign_text_folds(sample.group)
+
+    def read(max_texts: int) -> Texts:
+        pair = labelled, take_bags(kept, max_texts)
+        known, more = (mark_tokens(features, bags, learned.rows.vocabulary) for bags in pair)  # type: ignore[attr-defined]
+        return Texts(known, sample.group.astype(np.int64), sample.weight, more, len(learned.classes))
+
+    base, group = answer_left_out_folds(learned, sample, fold), sample.group
+    # what an exponent alone would gain is no merit of other texts
+    tempered = log_normalise(choose_exponent(base, group) * base)
+    base_losses = min(find_losses(base, group), find_losses(tempered, group), key=np.mean)
+    base_rate = np.log(len(group) / np.bincount(group))[group]  # (texts,): the losses of the class shares
+    has_signal = measure_gain(base_rate - base_losses) > MIN_ERRORS
+    note, least = f"{name}: not used, no gain beyond chance", np.inf
+    chosen: tuple[LeftOutAnswers, float] | None = None
+    for answers in answer_by_candidates(read(MAX_OTHERS_TO_CHOOSE), fold):
+        for share in SHARES if answers.candidate.weight else SHARES[1:]:
+            pooled = log_normalise(share * answers.log_probabilities + (1 - share) * base)
+            losses = find_losses(pooled, group)
+            gain = base_losses - losses
+            errors = MIN_ERRORS if answers.candidate.weight and has_signal else MANY_ERRORS
+            if losses.mean() < least and gain.mean() > MIN_GAIN and measure_gain(gain) > errors:
+                least, chosen = float(losses.mean()), (answers, share)
+                change = (
+                    f"left-out log loss {base_losses.mean():.3f} -> {least:.3f}, by {measure_gain(gain):.1f} errors"
+                )
+                note = f"{name}: used ({answers.candidate}; {change})"
+    table = None if chosen is None else TokenTable.of(read(len(kept or ())), features, chosen[0])
+    return TextChoice(table, 0.0 if chosen is None else chosen[1], note)
+
+
+def measure_gain(gain: Array) -> float:
+    """The mean of gains (texts,) in units of its standard error."""
+    return float(gain.mean() / max(gain.std() / np.sqrt(len(gain)), 1e-12))
+
+
+def find_losses(log_probabilities: Array, group: Array) -> Array:
+    """(texts,): the log loss of each answer."""
+    return np.asarray(-log_probabilities[np.arange(len(group)), group])
+
+
+def answer_left_out_folds(learned: Learned, sample: RowSample, fold: Array) -> Array:
+    """(texts, classes): log p(c | x) of kept texts by the model without their fold, and without other texts."""
+    answers = np.empty((len(sample), len(learned.classes)))
+    for k in range(int(fold.max()) + 1):
+        out = np.flatnonzero(fold == k)
+        left_out = sample.take(out)
+        part = learned.model().observe(left_out.blocks, left_out.group, left_out.weight)
+        rest = Learned(learned.rows, learned.statistics - replace(part, sample=left_out))
+        answers[out] = rest.calibrated().log_probabilities(left_out.blocks)
+    return answers

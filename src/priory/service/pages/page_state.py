@@ -1,0 +1,366 @@
+"""State that the pages keep between requests: training jobs, learned rows, and rows that wait for a label."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from priory.core.typing import Array
+from priory.errors import DataError, PrioryError, ServiceError
+from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest
+from priory.service.handlers import write_upload
+from priory.service.labelled_rows import ModelKind, Row, RowBatch, RowLabel, contains_phrase, decode_row_batch
+from priory.service.messages import MAX_ROWS_PER_REQUEST
+from priory.service.model_store import ModelStore, ServedModel
+from priory.service.predictions import predict_rows
+from priory.sources import FileRows, RowChunk
+from priory.sources.byte_streams import peek_first
+from priory.sources.column_inference import infer_columns
+from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, declare_column_families
+from priory.sources.discovery import format_names
+from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
+from priory.workflows.model_files import FileTask, find_needed_columns, get_model_columns
+
+if TYPE_CHECKING:
+    from priory.service.pages.model_pages import Judgement
+    from priory.service.server import Service
+
+
+UPLOAD_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".mbox", ".eml")
+DOCUMENT_COLUMNS = (LABEL_COLUMN, PATH_COLUMN)  # columns of mail besides the text
+STEPS_PER_JOB = 8  # for the progress bar
+MIN_ROWS_PER_STEP = 2000
+_logger = logging.getLogger("priory.service")
+
+
+@dataclass
+class TrainingJob:
+    """An uploaded file that is being learned, and its progress."""
+
+    model: str
+    teacher: str
+    file_name: str
+    target: str | None = None  # the column with the labels
+    label: str | None = None  # or one label for all rows
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    n_rows: int = 0  # known once the file is read
+    rows_learned: int = 0
+    rows_skipped: int = 0  # rows without a label
+    error: str = ""
+    is_done: bool = False
+
+    @property
+    def share(self) -> float:
+        """The learned share of the file, from 0 to 1."""
+        return self.rows_learned / self.n_rows if self.n_rows else 0.0
+
+
+@dataclass(frozen=True)
+class UploadedRows:
+    """The labelled rows of a file, and the parameters of a new model for them."""
+
+    kind: ModelKind
+    parameters: dict[str, object]
+    rows: tuple[str | Row, ...]
+    labels: tuple[str, ...]
+
+    def split(self, n_rows: int) -> Iterator[RowBatch]:
+        for start in range(0, len(self.rows), n_rows):
+            end = start + n_rows
+            yield RowBatch(self.kind, self.rows[start:end], self.labels[start:end])
+
+
+def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
+    """Learn all rows of a file, or none: the whole file is read first, and later failures are rolled back."""
+    learned: list[int] = []  # events to roll back after a failure
+    is_created = False
+    try:
+        _check_suffix(job.file_name)
+        with write_upload(service.store, body, job.file_name) as path:
+            uploaded = _read_file(service, job, path)
+        if job.model not in service.store.models:
+            parameters = msgspec.json.encode(uploaded.parameters, order="deterministic")
+            creation = CreateRequest(job.model, job.teacher, kind=uploaded.kind, parameters=parameters)
+            service.writer.submit(creation).result()
+            is_created = True
+        for batch in uploaded.split(choose_batch_size(job.n_rows)):
+            done = service.writer.submit(LearnRequest(job.model, job.teacher, rows=batch)).result()
+            learned.append(done.id)
+            job.rows_learned += len(batch)
+    except Exception as error:
+        job.error = _explain_failure(error, job.file_name)
+        _take_back(service, job, learned, is_created)
+    finally:
+        job.is_done = True
+
+
+def choose_batch_size(n_rows: int) -> int:
+    """Return the number of rows per step: few steps are fast, several show progress and do not block other requests.
+
+    >>> choose_batch_size(500), choose_batch_size(32_000), choose_batch_size(10**6)
+    (2000, 4000, 10000)
+    """
+    return min(max(n_rows // STEPS_PER_JOB, MIN_ROWS_PER_STEP), MAX_ROWS_PER_REQUEST)
+
+
+def _take_back(service: Service, job: TrainingJob, learned: list[int], is_created: bool) -> None:
+    """Roll a job back: delete the model if the job created it, otherwise forget the rows of the job."""
+    try:
+        if is_created:
+            service.writer.submit(DeleteRequest(job.model, job.teacher)).result()
+            return
+        for number in reversed(learned):
+            service.writer.submit(ForgetRequest(job.model, job.teacher, target=number)).result()
+    except PrioryError as error:
+        job.error += f"; what was learned before that could not be taken back: {error}"
+
+
+def _check_suffix(file_name: str) -> None:
+    suffix = Path(file_name).suffix.lower()
+    if suffix not in UPLOAD_SUFFIXES:
+        raise DataError(f"files of the kind {suffix!r} cannot be read; give one of {', '.join(UPLOAD_SUFFIXES)}")
+
+
+def _explain_failure(error: Exception, file_name: str) -> str:
+    if isinstance(error, PrioryError):
+        return str(error)
+    _logger.error("unexpected %s while an upload was learned", type(error).__name__)
+    return f"{file_name}: cannot be learned"
+
+
+def read_unlabelled_rows(service: Service, model: ServedModel, body: bytes, file_name: str) -> list[str | Row]:
+    """Read the rows of a file with the columns of a model, without labels."""
+    _check_suffix(file_name)
+    with write_upload(service.store, body, file_name) as path:
+        opened = FileTask(path).open()
+        columns = _match_columns(model, opened, ())
+        chunks = opened.read_chunks(find_needed_columns(opened, columns))
+        return [row for chunk in chunks for row in _list_rows(columns, chunk)]
+
+
+def _match_columns(model: ServedModel, rows: FileRows, others: tuple[str, ...]) -> ModelColumns:
+    """Return the columns of a model in a file; a text model takes the only column under any name."""
+    columns = get_model_columns(model.estimator)
+    features = [name for name in rows.names if name not in (*others, *(DOCUMENT_COLUMNS if rows.is_documents else ()))]
+    if columns.is_one_text and len(features) == 1:
+        return replace(columns, kinds={features[0]: "text"})
+    return columns
+
+
+def _read_file(service: Service, job: TrainingJob, path: Path) -> UploadedRows:
+    rows = FileTask(path).open()
+    known = service.store.models.get(job.model)
+    options = _choose_columns(job, rows)
+    others = () if job.label is not None else (options.find_target(rows),)
+    if known is not None and known.is_fitted:
+        # a fitted model determines the columns
+        columns = _match_columns(known, rows, others)
+        chunks = rows.read_chunks(find_needed_columns(rows, columns, *others))
+    else:
+        names = tuple(name for name in rows.names if name not in DOCUMENT_COLUMNS)
+        if others:
+            names = options.find_features(rows)
+        # a new model: infer the kinds of the columns from the first chunk
+        first, chunks = peek_first(rows.read_chunks((*others, *names)))
+        columns = infer_columns(first, names, options, for_audit=True).columns  # keep all cells of a row
+    found: list[str | Row] = []
+    labels: list[str] = []
+    reader = LabelReader(others[0], options) if others else None
+    for chunk in chunks:
+        if reader is not None:
+            group, chunk = reader.read(chunk)
+            labels += reader.names[group].tolist()
+        found += _list_rows(columns, chunk)
+    if not found:
+        raise DataError(f"{job.file_name}: has no rows with a label")
+    job.n_rows, job.rows_skipped = len(found), 0 if reader is None else reader.n_unlabelled
+    kind: ModelKind = "text" if columns.is_one_text else "table"
+    if known is not None and known.entry.kind != kind:
+        raise DataError(
+            f"the model {job.model} takes {'texts' if kind == 'table' else 'rows of a table'}; choose another"
+        )
+    parameters: dict[str, object] = {} if kind == "text" else {"families": declare_column_families(columns, options)}
+    return UploadedRows(kind, parameters, tuple(found), tuple(labels) or (str(job.label),) * len(found))
+
+
+def _choose_columns(job: TrainingJob, rows: FileRows) -> ColumnOptions:
+    if job.label is None and job.target is None and not rows.is_documents:
+        raise DataError(f"which column has the labels? Name one of {format_names(rows.names)}")
+    if job.label is None and rows.is_documents:
+        raise DataError("mail has no labels of its own: say which class all of these messages belong to")
+    return ColumnOptions(target=job.target, skip_unlabelled=True)
+
+
+def _list_rows(columns: ModelColumns, chunk: RowChunk) -> list[str | Row]:
+    rows = columns.read_input_rows(chunk)
+    return list(rows) if isinstance(rows, list) else rows.to_pylist()
+
+
+EVENTS_PER_READ = 500
+LATEST_EVENT = 2**53  # larger than any event number, and exact in JavaScript
+
+
+@dataclass(frozen=True)
+class LearnedRow:
+    """A row with its label and its learn event; ``digest`` is the hash that identifies it."""
+
+    event: int
+    row: str | Row
+    label: RowLabel
+    digest: str
+    is_undone: bool
+
+
+def iterate_learned_rows(store: ModelStore, model: ServedModel) -> Iterator[LearnedRow]:
+    """Yield the rows of the journal, latest first, including those whose event was undone."""
+    before = LATEST_EVENT
+    while True:
+        # in pages, so that the lock is held only briefly
+        with store.reader_lock:
+            events = store.reader.read_events(model.entry.number, before, EVENTS_PER_READ, newest_first=True)
+        for event in events:
+            if event.operation == "learn" and event.body is not None:
+                batch = decode_row_batch(event.body)
+                for row, label, digest in zip(batch.rows, batch.labels or (), batch.digest_rows(), strict=True):
+                    yield LearnedRow(event.number, row, label, digest.hex(), event.undone_by is not None)
+        if len(events) < EVENTS_PER_READ:
+            return
+        before = events[-1].number
+
+
+def read_latest_rows(store: ModelStore, model: ServedModel, max_rows: int) -> RowBatch:
+    """Return the latest rows that were not undone, as one batch."""
+    rows = (row for row in iterate_learned_rows(store, model) if not row.is_undone)
+    return join_learned_rows(model, islice(rows, max_rows))
+
+
+def search_learned_rows(store: ModelStore, model: ServedModel, phrase: str, max_rows: int) -> list[LearnedRow]:
+    """Return distinct rows that contain a phrase in a cell or in the label, latest first."""
+    found: dict[str, LearnedRow] = {}
+    for row in iterate_learned_rows(store, model):
+        # show a learned occurrence rather than an undone one
+        if contains_phrase(row.row, row.label, phrase) and (row.digest not in found or found[row.digest].is_undone):
+            found[row.digest] = row
+        if len(found) == max_rows:
+            break
+    return list(found.values())
+
+
+def find_learned_rows(store: ModelStore, model: ServedModel, digests: Iterable[str]) -> list[LearnedRow]:
+    """Return every occurrence of the rows with these hashes, undone or not."""
+    wanted = set(digests)
+    return [row for row in iterate_learned_rows(store, model) if row.digest in wanted]
+
+
+def join_learned_rows(model: ServedModel, rows: Iterable[LearnedRow]) -> RowBatch:
+    listed = list(rows)
+    return RowBatch(model.entry.kind, tuple(row.row for row in listed), tuple(row.label for row in listed))
+
+
+MAX_QUEUE_ROWS = 5000
+MAX_STEPS_BACK = 1000  # labels that can be undone
+
+
+@dataclass(frozen=True)
+class QueueItem:
+    """A row without a label."""
+
+    id: int
+    row: str | Row
+
+
+@dataclass
+class LabelQueue:
+    """Rows to be labelled, in memory only: nothing is written to disk before a row is labelled."""
+
+    items: dict[int, QueueItem] = field(default_factory=dict)
+    labelled: list[tuple[QueueItem, int]] = field(default_factory=list)  # with the learn event
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _ranked_version: int = -1  # the version of the model that ranked the rows
+    _ranking: dict[int, Array | None] = field(default_factory=dict)  # ids in order, with the class probabilities
+
+    def add(self, rows: Iterable[str | Row], model: ServedModel) -> int:
+        """Add rows to the queue of a model, and return their number."""
+        new = [QueueItem(next(self._numbers), row) for row in rows]
+        # ranking predicts all rows of the queue at once
+        max_rows = min(MAX_QUEUE_ROWS, model.max_rows) if model.is_fitted else MAX_QUEUE_ROWS
+        if len(self.items) + len(new) > max_rows:
+            raise DataError(f"the queue holds {max_rows:,} rows; label some of them first, or add fewer")
+        self.items |= {item.id: item for item in new}
+        return len(new)
+
+    def search(self, phrase: str) -> list[QueueItem]:
+        """Return the rows that contain a phrase."""
+        return [item for item in self.items.values() if contains_phrase(item.row, None, phrase)]
+
+    def rank(self, model: ServedModel) -> list[QueueItem]:
+        """Return all rows, least certain first (uncertainty sampling)."""
+        items = dict(self.items)  # other requests may remove rows meanwhile
+        if self._ranked_version != model.version or not items.keys() <= self._ranking.keys():
+            self._ranking = _rank_rows(model, list(items.values()))
+            self._ranked_version = model.version
+        return [items[number] for number in self._ranking if number in items]
+
+    def find_probabilities(self, item: QueueItem) -> list[float]:
+        """Return the class probabilities from the last ranking, or [] if there are none."""
+        answer = self._ranking.get(item.id)
+        return [] if answer is None else answer.tolist()
+
+    def take(self, number: int) -> QueueItem:
+        """Remove a row from the queue."""
+        if number not in self.items:
+            raise ServiceError(409, "this row is not in the queue any more")
+        return self.items.pop(number)
+
+    def note(self, item: QueueItem, event: int) -> None:
+        """Remember the event that learned a row, for undo."""
+        self.labelled = [*self.labelled[1 - MAX_STEPS_BACK :], (item, event)]
+
+    def put_back(self, item: QueueItem) -> None:
+        self.items[item.id] = item
+
+    def discard_forgotten(self, rows: Iterable[str | Row]) -> None:
+        """Drop forgotten rows, so that undo cannot show them again."""
+        gone = list(rows)
+        self.labelled = [(item, event) for item, event in self.labelled if item.row not in gone]
+        self.items = {number: item for number, item in self.items.items() if item.row not in gone}
+
+
+def _rank_rows(model: ServedModel, items: Sequence[QueueItem]) -> dict[int, Array | None]:
+    """Return the class probabilities by row id, least certain first; an unfitted model keeps the order."""
+    if not items or not model.is_fitted:
+        return dict.fromkeys(item.id for item in items)
+    answers = predict_rows(model, RowBatch(model.entry.kind, tuple(item.row for item in items)))  # (rows, classes)
+    order = np.argsort(answers.max(axis=1), kind="stable").tolist()  # by the largest probability
+    return {items[place].id: answers[place] for place in order}
+
+
+MAX_JUDGEMENTS = 16  # kept in memory
+MAX_TRAINING_JOBS = 64
+
+
+@dataclass
+class PageState:
+    """State of the web pages in memory; it is lost when the service stops."""
+
+    queues: dict[int, LabelQueue] = field(default_factory=dict)  # by model number
+    # by (model number, version); a task, so that several requests wait for one evaluation
+    judgements: OrderedDict[tuple[int, int], asyncio.Task[Judgement]] = field(default_factory=OrderedDict)
+    jobs: OrderedDict[str, TrainingJob] = field(default_factory=OrderedDict)  # by job id, oldest first
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def add_job(self, job: TrainingJob) -> None:
+        self.jobs[job.id] = job
+        while len(self.jobs) > MAX_TRAINING_JOBS:
+            self.jobs.popitem(last=False)

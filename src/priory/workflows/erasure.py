@@ -1,0 +1,163 @@
+"""What leaves a model file: receipts of rows that were forgotten, private releases, and the record as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import priory
+from priory.errors import DataError
+from priory.estimators.label_encoding import encode_labels
+from priory.export.model_card import ModelCard
+from priory.learning.record_export import export_rows
+from priory.sources.column_types import make_model_rows
+from priory.storage import inspect, load, updating
+from priory.storage.receipt_verifier import encode_canonically
+from priory.storage.receipts import Issued, ReceiptBook, export_model, read_chain, verify_with_model
+from priory.storage.saved_files import replace_file
+from priory.workflows.model_files import (
+    FileTask,
+    is_regression,
+    join_labelled_rows,
+    load_classifier,
+    read_labelled_rows,
+)
+
+if TYPE_CHECKING:
+    from priory.workflows.model_files import FileModel, PathLike, TableOrTextClassifier
+
+
+@dataclass(frozen=True)
+class ReceiptFiles:
+    """Where a receipt is written, and what it is signed with.
+
+    Parameters
+    ----------
+    key : path
+        A private Ed25519 key.
+    receipt : path
+        The file of the receipt, which may be published.
+    opening : path, optional
+        The file of its opening, for the person alone.
+    reason : str
+        A note in the receipt, such as the number of a request.
+    """
+
+    key: PathLike
+    receipt: PathLike
+    opening: PathLike | None = None
+    reason: str = ""
+
+    def open_book(self, model_path: PathLike, model: FileModel) -> ReceiptBook:
+        """Make the book of a model file, whose salts are beside it."""
+        if is_regression(model):
+            raise DataError("receipts are for models of classes; this model predicts a number.")
+        return ReceiptBook(self.key, f"{os.fspath(model_path)}.salts")
+
+    def issue_state(self, model_path: PathLike, model: FileModel) -> Issued:
+        """Issue and write a receipt that states what a model has learned; then save the model, which counts it."""
+        return self.write(self.open_book(model_path, model).issue_state(model, self.reason))
+
+    def write(self, issued: Issued) -> Issued:
+        """Write a receipt and its opening, before the model file that follows from them."""
+        if self.opening is not None:
+            replace_file(Path(self.opening), [encode_canonically(issued.opening)])
+        replace_file(Path(self.receipt), [json.dumps(issued.receipt, indent=1).encode(), b"\n"])
+        return issued
+
+
+def issue_receipt(model: PathLike, files: ReceiptFiles, key: PathLike | None = None) -> Issued:
+    """State the record of a model file in a receipt: the first one, or one after it has learned."""
+    with updating(model, key=key) as file:
+        if file.model is None:
+            raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(model))
+        return files.issue_state(model, load_classifier(file.model))
+
+
+def release(
+    model: PathLike, out: PathLike, epsilon: float, domains: PathLike, key: PathLike | None = None
+) -> TableOrTextClassifier:
+    """Write a differentially private copy of a model file; ``domains`` is a JSON file, the target among its columns.
+
+    Parameters
+    ----------
+    model, out : paths of model files
+    epsilon : float
+        The privacy budget.
+    domains : path
+        A JSON object of column to possible labels, or to bounds [low, high]; the classes under the name of the target.
+    key : path, optional
+        The model must be signed with this key.
+    """
+    trained = load_classifier(model, key)
+    if not isinstance(trained, priory.NaiveBayes):
+        raise DataError(f"{os.fspath(model)}: words have no declared domain; only models of tables can be released")
+    declared = _read_json(domains)
+    target = getattr(trained, "target_", "label")
+    if not isinstance(declared, dict) or not isinstance(declared.get(target), list):
+        raise DataError(f"{os.fspath(domains)}: does not give the classes; add a list of them as {target!r}")
+    made = trained.release(epsilon, domains=declared, classes=declared[target])
+    priory.save(made, out)
+    return made
+
+
+def make_card(model: PathLike, key: PathLike | None = None) -> ModelCard:
+    """A page about a model file, from facts in the file only."""
+    loaded = load_classifier(model, key)
+    return ModelCard(os.path.basename(model), loaded, inspect(model, key=key).as_dict(), read_chain(loaded))
+
+
+def export_file(model: PathLike, key: PathLike | None = None) -> bytes:
+    """The record of a model file as canonical JSON."""
+    return encode_canonically(export_model(load(model, key=key)))
+
+
+def verify(
+    receipt: PathLike,
+    public_key: PathLike,
+    *,
+    opening: PathLike | None = None,
+    previous: PathLike | None = None,
+    model: PathLike | None = None,
+    rows: FileTask | None = None,
+) -> str:
+    """Return what was verified in a sentence; raises `priory.storage.receipt_verifier.RefusedError` with the reason.
+
+    Parameters
+    ----------
+    receipt : path
+    public_key : path
+        The public Ed25519 key of the signer.
+    opening : path, optional
+        The opening of the receipt.
+    previous : path, optional
+        The receipt before it.
+    model : path, optional
+        The model file that the receipt has left.
+    rows : FileTask, optional
+        The rows that should have been forgotten; they are compared with the opening.
+    """
+    documents = {name: _read_json(path) for name, path in (("opening", opening), ("previous", previous)) if path}
+    loaded = None if model is None else load(model, key=rows.key if rows else None)
+    if rows is not None:
+        if loaded is None or opening is None:
+            raise DataError("rows are compared with an opening, as a model reads them; give --opening and --model too.")
+        documents["asked"] = _read_rows(loaded, rows)
+    return verify_with_model(_read_json(receipt), Path(public_key).read_bytes(), loaded, **documents)
+
+
+def _read_rows(model: Any, task: FileTask) -> list[Any]:
+    labelled = task.adapt_to(model)
+    table, labels = join_labelled_rows(list(read_labelled_rows(model, task.open(), labelled)))
+    return export_rows(model.learned_, make_model_rows(table), partial(encode_labels, labels))
+
+
+def _read_json(path: PathLike) -> Any:
+    try:
+        return json.loads(Path(path).read_bytes())
+    except ValueError:
+        raise DataError(f"{os.fspath(path)}: is not JSON; give a receipt or an opening.") from None
