@@ -2,7 +2,7 @@
 
 A sum of log odds cannot tell a text with strong evidence for two classes from one with weak evidence. So the evidence
 of a text for class c, and against it, is summed over its strongest tokens only: words that are added to a text can
-raise one sum, but they take nothing from the other. Both sums are compared with the sums of learned texts of class c, each
+raise one sum, but they take nothing from the other. Both are compared with the sums of learned texts of class c, each
 from the counts without it. If texts are exchangeable, a text of class c has a share of at most s with probability at
 most s (conformal prediction), so that the shares are error rates.
 
