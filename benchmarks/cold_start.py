@@ -28,6 +28,8 @@ COMMANDS = {
     "explain, texts": ["-m", "priory", "explain", "texts.priory", "claim your prize now"],
     "learn, texts": ["-m", "priory", "learn", "texts.priory", "labelled.csv"],
     "forget, texts": ["-m", "priory", "forget", "texts.priory", "labelled.csv"],
+    "filter, mail": ["-m", "priory", "filter", "mail.priory"],
+    "learn-mail": ["-m", "priory", "learn-mail", "mail.priory", "spam"],
     "predict, table": ["-m", "priory", "predict", "table.priory", "row.csv"],
     "explain, table": ["-m", "priory", "explain", "table.priory", "sender=mother", "hour=7"],
     "learn, table": ["-m", "priory", "learn", "table.priory", "labelled_row.csv"],
@@ -37,15 +39,21 @@ COMMANDS = {
     "forget, plain table": ["-m", "priory", "forget", "plain.priory", "labelled_row.csv"],
     "inspect, table": ["-m", "priory", "inspect", "table.priory"],
     "priory --help": ["-m", "priory", "--help"],
+    "import numpy": ["-c", "import numpy"],
     "import scikit-learn": ["-c", "import sklearn.base"],
 }
 
 
+MESSAGE = b"Received: from mx.example\nSubject: claim your prize\n\nclaim your prize now\n"
+
+
 def write_examples(folder: Path) -> None:
-    """Three models, and rows for them."""
+    """Four models, and rows for them."""
     rows, labels = inbox()
     table = [{name: row[name] for name in ("sender", "hour", "links")} for row in rows]
     pr.save(pr.TextClassifier().fit([row["text"] for row in rows], labels), folder / "texts.priory")
+    texts = [row["text"].encode() for row in rows]
+    pr.save(pr.TextClassifier(reader="mail").fit([b"\n" + text for text in texts], labels), folder / "mail.priory")
     pr.save(pr.NaiveBayes().fit(table, labels), folder / "table.priory")
     pr.save(pr.NaiveBayes(calibrate=False).fit(table, labels), folder / "plain.priory")
     (folder / "text.csv").write_text("text\nclaim your prize now\n")
@@ -58,7 +66,9 @@ def time_process(arguments: list[str], folder: Path) -> tuple[float, float]:
     """Seconds, and processor seconds, of a process."""
     used, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    subprocess.run([sys.executable, *arguments], cwd=folder, check=True, capture_output=True, env=environment)
+    subprocess.run(
+        [sys.executable, *arguments], cwd=folder, check=True, capture_output=True, env=environment, input=MESSAGE
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
     return time.perf_counter() - start, processor

@@ -140,10 +140,10 @@ def score_online(messages: list[Message], every: int) -> list[str]:
 
 def _predict_online(messages: list[Message], reader: str) -> np.ndarray:
     model, found = pr.TextClassifier(reader=reader), []
-    model.partial_fit([], [], classes=["ham", "spam"])
     for message in messages:
         text = read_mail(message.raw, reader).text
-        found.append(model.predict_proba_one(text)["spam"] if hasattr(model, "statistics_") else 0.5)
+        known = len(getattr(model, "classes_", ())) == 2
+        found.append(model.predict_proba_one(text)["spam"] if known else 0.5)
         model.learn_one(text, message.label)
     return np.array(found)
 

@@ -18,9 +18,9 @@ import numpy as np
 
 import priory as pr
 from mail import Message, load_spamassassin, split_shuffled
+from priory.model.ledger_output import convert_ledger_to_dict
 from priory.service.mail_filter import Thresholds, Verdict, make_verdict
 from priory.text.mail import read_mail
-from priory.workflows.explanations import convert_ledger_to_dict
 
 RESULTS = Path(__file__).parent / "results" / "mail_attacks.md"
 N_SPAMS = 60

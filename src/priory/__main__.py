@@ -1,8 +1,10 @@
-"""``priory``, and ``python -m priory``. Filtering mail by a running service starts without the other commands."""
+"""``priory``, and ``python -m priory``. Filtering mail starts without the other commands."""
 
 import os
 import sys
 from typing import NoReturn
+
+from priory.core.lazy_imports import skip_slow_imports
 
 
 def run_program() -> NoReturn:
@@ -15,28 +17,33 @@ def run_program() -> NoReturn:
 
 
 def filter_mail_quickly(arguments: list[str]) -> None:
-    """Filter a message and end, if a service is there to do it; otherwise nothing has happened."""
+    """Filter a message and end, without the other commands; returns, and nothing has happened, if they are needed."""
     from priory.service import mail_filter
 
     given = mail_filter.read_quick_options(arguments)
-    path = None if given is None else given[1].get("socket") or os.environ.get("PRIORY_SOCKET")
-    if given is None or not path:
+    if given is None:
         return
     model, options = given
+    path = options.get("socket") or os.environ.get("PRIORY_SOCKET")
     try:
         thresholds = mail_filter.Thresholds.read(
             options.get("certainty", 0), options.get("max-unsure", 0.05), options.get("max-false-positives", "")
         )
-        connection = mail_filter.ServiceConnection(path, options.get("token") or os.environ.get("PRIORY_TOKEN"))
+        token = options.get("token") or os.environ.get("PRIORY_TOKEN")
+        connection = mail_filter.ServiceConnection(path, token) if path else None
     except (OSError, ValueError):
         return
     message = sys.stdin.buffer.read()
     code = mail_filter.EXIT_TRY_AGAIN
     try:
-        verdict = mail_filter.judge_by_service(connection, model, message, thresholds)
+        if connection is None:
+            skip_slow_imports()
+            verdict = mail_filter.judge_by_file(model, None, message, thresholds)
+        else:
+            verdict = mail_filter.judge_by_service(connection, model, message, thresholds)
         message = mail_filter.add_header(message, options.get("header", mail_filter.DEFAULT_HEADER), verdict.format())
         code = verdict.find_exit_code(options.get("exit-code"))
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except Exception as error:
         print(f"priory: the message is passed on as it came: {error}", file=sys.stderr)
     sys.stdout.buffer.write(message)
     sys.stdout.flush()

@@ -6,7 +6,6 @@ pipe.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import warnings
@@ -18,13 +17,12 @@ import click
 from priory import __version__
 from priory.cli.options import LateGroup
 from priory.cli.terminal import format_one_line, invoke_command, print_note
-from priory.core.lazy_imports import ImportBlocker, LateModule, avoid_import
+from priory.core.lazy_imports import skip_slow_imports
 from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeError, PrioryError, PrioryWarning
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
 
-OBJECTS_BETWEEN_COLLECTIONS = 100_000  # imported modules are never garbage: collect rarely
-QUICK_COMMANDS = {"predict", "explain", "learn", "forget", "inspect"}  # run without scikit-learn and pandas
+QUICK_COMMANDS = {"predict", "explain", "learn", "forget", "inspect", "filter", "learn-mail"}  # without scikit-learn
 
 
 HOMES = {
@@ -143,11 +141,7 @@ def entry() -> NoReturn:
     command = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), None)
     if command not in QUICK_COMMANDS:
         sys.exit(main())
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    avoid_import("sklearn")
-    ImportBlocker("pandas").install()
-    for library in ("scipy", "pyarrow.compute"):
-        LateModule(library).install()
+    skip_slow_imports()
     code = main()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # the exit code reports the error already

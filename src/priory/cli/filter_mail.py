@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 import uuid
 from contextlib import closing
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
 
 import priory
 from priory.cli.options import get_required_key
-from priory.errors import KindError
 from priory.service.mail_filter import (
     DEFAULT_HEADER,
     EXIT_TRY_AGAIN,
@@ -21,13 +19,11 @@ from priory.service.mail_filter import (
     Verdict,
     add_header,
     check_label,
+    check_text_model,
     find_model_name,
+    judge_by_file,
     judge_by_service,
-    make_verdict,
 )
-
-if TYPE_CHECKING:
-    from priory.workflows.model_files import TableOrTextClassifier
 
 socket_option = click.option(
     "--socket", "socket_path", envvar="PRIORY_SOCKET", metavar="PATH", help="The Unix socket of priory serve."
@@ -95,30 +91,9 @@ def filter_command(
 def _judge_message(
     model: str, socket_path: str | None, token: str | None, message: bytes, thresholds: Thresholds
 ) -> Verdict:
-    if socket_path is not None:
-        return judge_by_service(ServiceConnection(socket_path, token), model, message, thresholds)
-    from priory.workflows.explanations import convert_ledger_to_dict
-
-    trained = _load_text_model(model)
-    text = _read_text(message, trained)
-    shares = trained.predict_proba([text])[0]
-    explained = convert_ledger_to_dict(trained.explain([text])[0])
-    return make_verdict(str(trained.classes_[shares.argmax()]), float(shares.max()), dict(explained), thresholds)
-
-
-def _load_text_model(path: str) -> TableOrTextClassifier:
-    from priory.workflows.model_files import get_model_columns, load_classifier
-
-    trained = load_classifier(path, get_required_key())
-    if not get_model_columns(trained).is_one_text:
-        raise KindError(f"{path}: is a model of a table; mail needs a model of texts")
-    return trained
-
-
-def _read_text(message: bytes, model: TableOrTextClassifier) -> str:
-    from priory.text.mail import read_mail
-
-    return read_mail(message, getattr(model, "reader", "text")).text
+    if socket_path is None:
+        return judge_by_file(model, get_required_key(), message, thresholds)
+    return judge_by_service(ServiceConnection(socket_path, token), model, message, thresholds)
 
 
 @click.command(
@@ -149,13 +124,13 @@ def learn_mail_command(
             answer = connection.post_mail(path, message, uuid.uuid4().hex)
         click.echo(f"{done}: change {answer['id']} of {answer['model']}")
         return
-    from priory.workflows.model_files import count_known_rows
+    from priory.text.mail import read_mail
 
-    _load_text_model(model)
-    with priory.storage.updating(model) as file:
+    with priory.storage.updating(model, key=get_required_key()) as file:
+        trained = check_text_model(file.model, model)
         if not forget and not new_class:
-            check_label(label, getattr(file.model, "classes_", ()))
-        change = file.model.forget if forget else file.model.partial_fit
-        change([_read_text(message, file.model)], [label])
-        n_known = count_known_rows(file.model)
+            check_label(label, getattr(trained, "classes_", ()))
+        change = trained.forget if forget else trained.partial_fit
+        change([read_mail(message, trained.reader).text], [label])
+        n_known = trained.class_count_.sum() if hasattr(trained, "statistics_") else 0.0
     click.echo(f"{done}; {model} now knows {n_known:,.0f}")

@@ -158,7 +158,7 @@ def explain_command(
     options.check_exclusive("--what-if", "--overall")
     if label is not None and not overall:
         raise click.UsageError("--class is for a whole file; use it with --overall")
-    from priory.workflows.explanations import convert_ledger_to_dict
+    from priory.model.ledger_output import convert_ledger_to_dict
 
     if path is None:
         ledgers = workflows.explain_values(model, values, key=options.get_required_key())

@@ -5,6 +5,7 @@ Only the command line uses this, because no other code shares its process.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -55,3 +56,15 @@ class LateModule(ModuleType):
             if sys.modules.get(self.__name__) is self:
                 del sys.modules[self.__name__]
             return getattr(import_module(self.__name__), name)
+
+
+OBJECTS_BETWEEN_COLLECTIONS = 100_000  # imported modules are never garbage: collect rarely
+
+
+def skip_slow_imports() -> None:
+    """Do without scikit-learn and pandas, and import SciPy and Arrow's functions only if they are used."""
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    avoid_import("sklearn")
+    ImportBlocker("pandas").install()
+    for library in ("scipy", "pyarrow.compute"):
+        LateModule(library).install()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from priory.core.typing import Array, Label
 from priory.errors import DataError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from priory.model.ledger import Ledger
+    from priory.model.ledger import Ledger, SideOfClass
 
 
 MAX_LEDGER_LINES = 20
@@ -268,3 +268,50 @@ def compute_shapley_values(
 def _centre(logs: Array) -> Array:
     """Subtract the mean over the classes, which does not change probabilities."""
     return np.asarray(logs - logs.mean(axis=-1, keepdims=True))
+
+
+MAX_LINES_IN_JSON = 100
+MAX_DECIBANS_IN_JSON = 9999.9  # JSON has no infinity
+
+JSONValue: TypeAlias = "str | int | float | bool | Sequence[JSONValue] | Mapping[str, JSONValue] | None"
+
+
+def convert_ledger_to_dict(ledger: Ledger) -> dict[str, JSONValue]:
+    """Convert a ledger for JSON: the weight of each line for the winner against the runner-up, the largest first."""
+    prior, *weights = (_round_decibans(weight) for weight in ledger.weights())
+    lines = [
+        {"name": line.name, "value": _convert_cell(line.value), "decibans": weight, "places": list(line.spans)}
+        for line, weight in sorted(zip(ledger.lines, weights, strict=True), key=lambda pair: -abs(pair[1]))
+    ]
+    ranked = [str(ledger.classes[c]) for c in ledger.ranked()]
+    return {
+        "label": ranked[0],
+        "against": ranked[1] if len(ranked) > 1 else None,
+        "decibans": _round_decibans(ledger.log_odds()),
+        "no_evidence": ledger.no_evidence,
+        "prior": prior,
+        "prior_name": ledger.prior.name,
+        "corrections": list(ledger.corrections),
+        "doubt": ledger.doubt,
+        "sides": {str(label): _convert_side(side) for label, side in ledger.sides.items()},
+        "evidence": lines[:MAX_LINES_IN_JSON],
+    }
+
+
+def _convert_side(side: SideOfClass) -> dict[str, JSONValue]:
+    """Convert the evidence for and against a class, with the shares of texts of that class that have as much."""
+    return {
+        "for": round(side.evidence_for, 1),
+        "against": round(side.evidence_against, 1),
+        "share_against": round(side.share_against, 5),
+        "typicality": round(side.typicality, 5),
+        "texts": side.n_texts,
+    }
+
+
+def _round_decibans(nats: float) -> float:
+    return round(max(-MAX_DECIBANS_IN_JSON, min(nats * DECIBANS_PER_NAT, MAX_DECIBANS_IN_JSON)), 2)
+
+
+def _convert_cell(value: object) -> str | int | float | bool | None:
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

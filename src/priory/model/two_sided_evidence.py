@@ -2,8 +2,8 @@
 
 A sum of log odds cannot tell a text with strong evidence for two classes from one with weak evidence. So the evidence
 of a text for class c, and against it, is summed over its strongest tokens only: words that are added to a text can
-raise one sum, but they take nothing from the other. Both sums are compared with the sums of learned texts of class c,
-each from the counts without it. If texts are exchangeable, a text of class c has a share of at most s with probability at
+raise one sum, but they take nothing from the other. Both are compared with the sums of learned texts of class c, each
+from the counts without it. If texts are exchangeable, a text of class c has a share of at most s with probability at
 most s (conformal prediction), so that the shares are error rates.
 
 References
@@ -55,7 +55,7 @@ class ReferenceTexts:
     evidence_against: Array
 
     def compare(self, evidence_for: float, evidence_against: float) -> SideOfClass:
-        """Compare a text with the learned texts of the class."""
+        """Compare a text with the texts of the class."""
         n = len(self.evidence_for)
         lower = int(np.searchsorted(self.evidence_for, evidence_for, side="right"))
         higher = n - int(np.searchsorted(self.evidence_against, evidence_against, side="left"))

@@ -20,12 +20,12 @@ from priory.core.typing import Array
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.evaluation.decisions import ABSTAIN, decide
 from priory.evaluation.scores import Scores
+from priory.model.ledger_output import convert_ledger_to_dict
 from priory.service import changes, messages
 from priory.service.journal import Event, ModelEntry
 from priory.service.labelled_rows import ModelKind, RowLabel, convert_to_input, decode_row_batch
 from priory.service.mail_filter import check_label
 from priory.service.model_store import ModelStore, ServedModel, make_estimator
-from priory.workflows.explanations import convert_ledger_to_dict
 from priory.workflows.model_files import load_classifier
 
 MAX_EVENTS_PER_PAGE = 1000

@@ -11,7 +11,10 @@ import re
 import socket
 from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from priory.estimators.text_classifier import TextClassifier
 
 DEFAULT_HEADER = "X-Priory"
 EXIT_OTHER_CLASS, EXIT_UNSURE, EXIT_TRY_AGAIN = 1, 2, 75  # 75: sysexits.h, "try again later"
@@ -186,6 +189,32 @@ def judge_by_service(connection: ServiceConnection, model: str, message: bytes, 
     # a second request on the same connection
     explained = connection.post_mail(f"{path}/explain", message)["explanations"][0]
     return make_verdict(str(predicted["label"]), float(predicted["probability"]), explained, thresholds)
+
+
+def judge_by_file(path: str, key: str | None, message: bytes, thresholds: Thresholds) -> Verdict:
+    """Classify a message by a model file."""
+    from priory.errors import StaleModelError
+    from priory.model.ledger_output import convert_ledger_to_dict
+    from priory.storage import load
+    from priory.text.mail import read_mail
+
+    model = check_text_model(load(path, key=key), path)
+    if not hasattr(model, "statistics_"):
+        raise StaleModelError(f"{path}: knows no messages; teach it some with priory learn")
+    text = read_mail(message, model.reader).text
+    shares, explained = model.predict_proba([text])[0], convert_ledger_to_dict(model.explain([text])[0])
+    return make_verdict(str(model.classes_[shares.argmax()]), float(shares.max()), dict(explained), thresholds)
+
+
+def check_text_model(model: object, path: str) -> TextClassifier:
+    """Return the model, or raise an error if it does not read texts; importing its class would import all others."""
+    from priory.errors import KindError
+
+    if model is None:
+        raise FileNotFoundError(2, "No such file or directory", path)
+    if type(model).__name__ != "TextClassifier":
+        raise KindError(f"{path}: is a {type(model).__name__}; mail needs a TextClassifier")
+    return model  # type: ignore[return-value]
 
 
 def make_verdict(label: str, probability: float, explained: dict[str, Any], thresholds: Thresholds) -> Verdict:

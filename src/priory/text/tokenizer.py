@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -71,6 +72,7 @@ def load_stemmer(language: str | None) -> Stemmer:
     return stemmer
 
 
+BYTES_TO_DECODE = 1 << 20
 N_CODE_POINTS = 0x33480  # all that are letters, digits, marks or white space come before
 INDIC_SCRIPTS = ("Bengali", "Gurmukhi", "Gujarati", "Oriya", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala")
 # Scripts written with spaces between words, by Unicode's blocks. Letters of other blocks go with any script.
@@ -290,13 +292,13 @@ def is_valid_vocabulary(arena: Array, ends: Array) -> bool:
 
 
 def _is_utf8(arena: Array) -> bool:
-    """Whether bytes are UTF-8, checked without copying them to a string."""
-    import pyarrow as pa
-
-    text = pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, len(arena)])), pa.py_buffer(arena))
+    """Whether bytes are UTF-8, checked without a copy of all of them."""
+    decoder, memory = getincrementaldecoder("utf-8")(), np.ascontiguousarray(arena).data
     try:
-        text.validate(full=True)
-    except pa.ArrowInvalid:
+        for start in range(0, len(memory), BYTES_TO_DECODE):
+            decoder.decode(memory[start : start + BYTES_TO_DECODE])
+        decoder.decode(b"", final=True)
+    except UnicodeError:
         return False
     return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,7 @@ from priory.core.typing import Array
 from priory.errors import DataError, suggest_name
 from priory.evaluation.decisions import find_class_index
 from priory.evaluation.intervals import Interval, mean_interval
-from priory.model.ledger import Ledger, Ledgers, SideOfClass
-from priory.model.ledger_output import DECIBANS_PER_NAT
+from priory.model.ledger import Ledgers
 from priory.sources import FileReader, RowChunk
 from priory.sources.byte_streams import format_path, peek_first
 from priory.sources.column_types import InputRows, ModelColumns, make_model_rows
@@ -26,12 +25,6 @@ from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
-
-
-MAX_LINES_IN_JSON = 100
-MAX_DECIBANS_IN_JSON = 9999.9  # JSON has no infinity
-
-JSONValue: TypeAlias = "str | int | float | bool | Sequence[JSONValue] | Mapping[str, JSONValue] | None"
 
 
 def explain(
@@ -137,47 +130,6 @@ def read_file_rows(task: FileTask, row_numbers: Sequence[int], columns: ModelCol
     if absent:
         raise DataError(f"{', '.join(map(format_path, task.names))}: has no row {absent[0]}; it has {before:,} rows")
     return model_files.concatenate_rows([found[number] for number in row_numbers])
-
-
-def convert_ledger_to_dict(ledger: Ledger) -> dict[str, JSONValue]:
-    """Convert a ledger for JSON: the weight of each line for the winner against the runner-up, the largest first."""
-    prior, *weights = (_round_decibans(weight) for weight in ledger.weights())
-    lines = [
-        {"name": line.name, "value": _convert_cell(line.value), "decibans": weight, "places": list(line.spans)}
-        for line, weight in sorted(zip(ledger.lines, weights, strict=True), key=lambda pair: -abs(pair[1]))
-    ]
-    ranked = [str(ledger.classes[c]) for c in ledger.ranked()]
-    return {
-        "label": ranked[0],
-        "against": ranked[1] if len(ranked) > 1 else None,
-        "decibans": _round_decibans(ledger.log_odds()),
-        "no_evidence": ledger.no_evidence,
-        "prior": prior,
-        "prior_name": ledger.prior.name,
-        "corrections": list(ledger.corrections),
-        "doubt": ledger.doubt,
-        "sides": {str(label): _convert_side(side) for label, side in ledger.sides.items()},
-        "evidence": lines[:MAX_LINES_IN_JSON],
-    }
-
-
-def _convert_side(side: SideOfClass) -> dict[str, JSONValue]:
-    """Convert the evidence for and against a class, with the shares of texts of that class that have as much."""
-    return {
-        "for": round(side.evidence_for, 1),
-        "against": round(side.evidence_against, 1),
-        "share_against": round(side.share_against, 5),
-        "typicality": round(side.typicality, 5),
-        "texts": side.n_texts,
-    }
-
-
-def _round_decibans(nats: float) -> float:
-    return round(float(np.clip(nats * DECIBANS_PER_NAT, -MAX_DECIBANS_IN_JSON, MAX_DECIBANS_IN_JSON)), 2)
-
-
-def _convert_cell(value: object) -> str | int | float | bool | None:
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
 MAX_ROWS_TO_ASK = 5000

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from priory.evaluation.scores import Scores
     from priory.export.html_report import Report
     from priory.leakage.findings import Findings
+    from priory.model.ledger_output import JSONValue
     from priory.regression.linear_regression import BayesianLinearRegression
-    from priory.workflows.explanations import JSONValue
     from priory.workflows.model_files import Paths, TableOrTextClassifier
 
 
