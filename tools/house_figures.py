@@ -31,31 +31,31 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # Ceilings: lines of code (no blanks, comments, docstrings) and modules of each folder. A change that needs more raises
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
-    "bayes": (860, 7),
-    "calibration": (2_030, 13),
-    "cli": (1_530, 12),
-    "core": (1_860, 18),
+    "bayes": (840, 7),
+    "calibration": (2_980, 21),
+    "cli": (1_850, 13),
+    "core": (1_920, 18),
     "engines": (440, 5),
-    "estimators": (1_650, 14),
-    "evaluation": (940, 9),
-    "export": (760, 6),
-    "families": (2_510, 18),
-    "leakage": (1_750, 16),
-    "learning": (1_470, 9),
-    "model": (2_360, 15),
-    "naive_bayes": (1_160, 8),
+    "estimators": (1_920, 15),
+    "evaluation": (1_030, 12),
+    "export": (880, 7),
+    "families": (2_390, 18),
+    "leakage": (1_730, 16),
+    "learning": (2_600, 17),
+    "model": (2_570, 16),
+    "naive_bayes": (1_150, 8),
     "plots": (910, 6),
-    "regression": (1_450, 9),
-    "service": (3_580, 22),
-    "sources": (2_490, 14),
-    "storage": (1_390, 8),
-    "tables": (770, 6),
-    "text": (2_160, 11),
-    "top": (170, 3),
-    "workflows": (2_280, 12),
+    "regression": (1_430, 9),
+    "service": (3_960, 24),
+    "sources": (2_160, 12),
+    "storage": (1_680, 10),
+    "tables": (790, 6),
+    "text": (2_550, 15),
+    "top": (180, 3),
+    "workflows": (2_510, 14),
 }
-MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 35_100, 263, 1_590, 6, 120
-MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 11.9, 4, 15.3, 0
+MAX_CODE, MAX_MODULES, MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 38_400, 272, 1_670, 6, 124
+MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 10.3, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")
 
