@@ -19,7 +19,7 @@ import numpy as np
 import priory as pr
 from mail import Message, load_spamassassin, split_shuffled
 from priory.model.ledger_output import convert_ledger_to_dict
-from priory.service.mail_filter import Thresholds, Verdict, make_verdict
+from priory.service.mail_filter import FilterThresholds, Verdict, make_verdict
 from priory.text.mail import read_mail
 
 RESULTS = Path(__file__).parent / "results" / "mail_attacks.md"
@@ -84,7 +84,7 @@ def judge(model: pr.TextClassifier, raws: list[bytes]) -> list[tuple[float, Verd
     spam, found = model.classes_.tolist().index("spam"), []
     for shares, ledger in zip(model.predict_proba(raws), model.explain(raws), strict=True):
         label = str(model.classes_[shares.argmax()])
-        verdict = make_verdict(label, float(shares.max()), dict(convert_ledger_to_dict(ledger)), Thresholds())
+        verdict = make_verdict(label, float(shares.max()), dict(convert_ledger_to_dict(ledger)), FilterThresholds())
         is_spam = label == "spam"
         found.append((verdict.probability if is_spam else 1 - verdict.probability, verdict))
         assert is_spam == (shares.argmax() == spam)

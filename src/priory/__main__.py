@@ -26,7 +26,7 @@ def filter_mail_quickly(arguments: list[str]) -> None:
     model, options = given
     path = options.get("socket") or os.environ.get("PRIORY_SOCKET")
     try:
-        thresholds = mail_filter.Thresholds.read(
+        thresholds = mail_filter.FilterThresholds.read(
             options.get("certainty", 0), options.get("max-unsure", 0.05), options.get("max-false-positives", "")
         )
         token = options.get("token") or os.environ.get("PRIORY_TOKEN")

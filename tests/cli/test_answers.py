@@ -58,7 +58,7 @@ def test_columns_in_another_order_and_values_never_seen(table, run):
 
 def test_explain_shows_the_ledger_of_a_text(mail, run):
     _, out, _ = run("explain", "mail.priory", "claim now \x1b[31m lunch")
-    assert out.startswith("spam against ham\n")
+    assert out.startswith("spam against ham, corrected by tempering\n")
     assert "claim" in out
     assert "\x1b" not in out
     _, out, _ = run("explain", "mail.priory", "--json", "claim", "xyzzy")

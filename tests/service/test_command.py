@@ -48,7 +48,7 @@ def test_it_stops_when_it_is_asked_to_with_snapshots_and_without_its_socket(serv
     client.learn("mail", ["win cash", "lunch"], ["spam", "ham"])
     client.close()
     process.send_signal(stop)
-    assert process.communicate(timeout=60)[0] == ""
+    assert process.communicate(timeout=60)[0] == "stopped; all acknowledged changes are on disk\n"
     assert process.returncode == 0
     assert (tmp_path / "data" / "models" / "1.priory").exists()
     assert not (tmp_path / "s.sock").exists()

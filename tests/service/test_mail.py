@@ -13,7 +13,7 @@ import pytest
 import priory as pr
 from priory.cli import main
 from priory.service.client import Client
-from priory.service.mail_filter import Thresholds, Verdict, add_header, make_verdict
+from priory.service.mail_filter import FilterThresholds, Verdict, add_header, make_verdict
 from running_service import run_service
 
 SPAM = b"From a@b Mon\nSubject: win cash\nX-Priory: ham; probability=1\n\ncash prize\n\nX-Priory: in the body\n"
@@ -160,16 +160,16 @@ def explained(doubt="contrary", typicality=1.0, rival=0.0):
 @pytest.mark.parametrize(
     ("found", "thresholds", "label", "doubt"),
     [
-        (explained(), Thresholds(), "spam", ""),
-        (explained(typicality=0.01), Thresholds(), None, "contrary"),
-        (explained("unlike", typicality=0.01), Thresholds(), None, "unlike"),
-        (explained(typicality=0.01), Thresholds(max_unsure=0.0), "spam", ""),
-        (explained("young"), Thresholds(), None, "young"),
-        (explained(rival=0.002), Thresholds.read(rates="spam=0.001"), None, "possible"),
-        (explained(rival=0.002), Thresholds.read(rates="ham=0.001"), "spam", ""),
-        (explained(rival=0.002), Thresholds.read(rates="0.01"), "spam", ""),
-        (explained(), Thresholds(certainty=0.995), None, "uncertain"),
-        ({"evidence": []}, Thresholds(), "spam", ""),
+        (explained(), FilterThresholds(), "spam", ""),
+        (explained(typicality=0.01), FilterThresholds(), None, "contrary"),
+        (explained("unlike", typicality=0.01), FilterThresholds(), None, "unlike"),
+        (explained(typicality=0.01), FilterThresholds(max_unsure=0.0), "spam", ""),
+        (explained("young"), FilterThresholds(), None, "young"),
+        (explained(rival=0.002), FilterThresholds.read(rates="spam=0.001"), None, "possible"),
+        (explained(rival=0.002), FilterThresholds.read(rates="ham=0.001"), "spam", ""),
+        (explained(rival=0.002), FilterThresholds.read(rates="0.01"), "spam", ""),
+        (explained(), FilterThresholds(certainty=0.995), None, "uncertain"),
+        ({"evidence": []}, FilterThresholds(), "spam", ""),
     ],
 )
 def test_a_verdict_is_unsure_for_a_reason(found, thresholds, label, doubt):
@@ -179,7 +179,7 @@ def test_a_verdict_is_unsure_for_a_reason(found, thresholds, label, doubt):
 
 
 def test_the_probability_of_an_unusual_message_goes_to_a_half():
-    usual, odd = (make_verdict("spam", 0.99, explained(typicality=t), Thresholds()) for t in (0.5, 0.001))
+    usual, odd = (make_verdict("spam", 0.99, explained(typicality=t), FilterThresholds()) for t in (0.5, 0.001))
     assert usual.probability == 0.99
     assert 0.5 < odd.probability < 0.51
 
@@ -187,4 +187,4 @@ def test_the_probability_of_an_unusual_message_goes_to_a_half():
 @pytest.mark.parametrize("given", [{"max_unsure": "2"}, {"certainty": "x"}, {"rates": "spam=-1"}])
 def test_thresholds_that_are_no_shares_are_refused(given):
     with pytest.raises(ValueError, match=r"not between 0 and 1|could not convert"):
-        Thresholds.read(**given)
+        FilterThresholds.read(**given)

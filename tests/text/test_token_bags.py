@@ -24,7 +24,7 @@ VOCABULARIES = [{}, {"buckets": 64}, {"vocabulary": ("cash", "win", "lunch"), "u
 
 @pytest.mark.parametrize(("tokenizer", "limits", "model"), list(product(TOKENIZERS, VOCABULARIES, BAG_MODELS)))
 def test_bags_stand_for_texts(tokenizer, limits, model):
-    text = TextModel(model, 1.0, False, build_vocabulary(tokenizer, **limits))
+    text = TextModel(model, 1.0, build_vocabulary(tokenizer, **limits))
     bags = text.read_bags(TEXTS)
     assert bags.find_fault() is None
     records = text.count(TEXTS, GROUP, 2)

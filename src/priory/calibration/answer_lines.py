@@ -28,7 +28,7 @@ GAPS_NAME = "missing cells"
 MAX_ROWS_TO_COMPLETE = 32  # rows whose lines are made at a time
 N_STARTS = 64  # learned rows that answers are compared with
 N_STEPS = 32  # of the integral from a start to the row
-TINY = 1e-300  # avoids a division by zero
+SMALLEST_NUMBER = 1e-300  # avoids a division by zero
 LineSource = tuple[int, ...] | str  # the columns that a line is about, or the name of another line
 
 
@@ -46,7 +46,7 @@ def split_answers(model: CalibratedModel, cells: Sequence[Cells]) -> AnswerLines
     corrections = model.corrections
     found = weigh_parts(model, cells) if corrections is None or not corrections.members else _split_pool(model, cells)
     shift = model.model.log_prior() - model.model.estimated_log_prior()  # of a declared prior
-    return limit_lines(model, found._replace(first=found.first + shift), model.log_probabilities(cells))
+    return limit_answer_lines(model, found._replace(first=found.first + shift), model.log_probabilities(cells))
 
 
 def weigh_parts(model: CalibratedModel, cells: Sequence[Cells]) -> AnswerLines:
@@ -98,14 +98,14 @@ def finish_text_lines(model: CalibratedModel, found: TextAnswers, row: int, line
         first, ends = empty.split_logits(first, ends, answers)
     shift = model.model.log_prior() - model.model.estimated_log_prior()
     split = AnswerLines(found.name, first[None] + shift, ends, [(k,) for k in range(len(lines))])
-    return limit_lines(model, split, model.limit_answers(answers))
+    return limit_answer_lines(model, split, model.limit_answers(answers))
 
 
-def limit_lines(model: CalibratedModel, found: AnswerLines, answers: Array) -> AnswerLines:
+def limit_answer_lines(model: CalibratedModel, found: AnswerLines, answers: Array) -> AnswerLines:
     """Add the line of the limit by the number of rows, if there is one; ``answers`` are (rows, classes)."""
     if model.succession is None:
         return found
-    limited = model.succession.limit_lines(found.lines, found.first, answers)
+    limited = model.succession.limit_answer_lines(found.lines, found.first, answers)
     if not limited[:, :, -1].any():
         return found._replace(lines=limited[:, :, :-1])
     return found._replace(lines=limited, sources=[*found.sources, model.succession.name])
@@ -192,7 +192,7 @@ class PoolLines:
             lines[chunk] = self._integrate(base, starts, ends[chunk])
         # what rounding and the steps of the integral leave, by the size of the lines
         left, size = answers - first - lines.sum(axis=2), np.abs(lines)
-        lines += left[:, :, None] * size / np.maximum(size.sum(axis=2, keepdims=True), TINY)
+        lines += left[:, :, None] * size / np.maximum(size.sum(axis=2, keepdims=True), SMALLEST_NUMBER)
         return first - first.mean(), lines - lines.mean(axis=1, keepdims=True)
 
     def _mix(self, logits: Array) -> tuple[Array, Array, Array]:
@@ -200,7 +200,9 @@ class PoolLines:
         assert self.corrections.pool is not None
         assert self.corrections.evidence is not None
         share, pooled = self.corrections.pool.share, normalise(logits)
-        mixed = np.maximum(share * pooled + (1 - share) * normalise(self.corrections.evidence.log_prior), TINY)
+        mixed = np.maximum(
+            share * pooled + (1 - share) * normalise(self.corrections.evidence.log_prior), SMALLEST_NUMBER
+        )
         return np.log(mixed), share * pooled / mixed, pooled
 
     def _integrate(self, base: Array, starts: Array, ends: Array) -> Array:

@@ -70,7 +70,7 @@ class Succession:
         """The name of its line in a ledger."""
         return f"limit of {self.n_rows:,.6g} row{'' if self.n_rows == 1 else 's'}"
 
-    def limit_lines(self, lines: Array, log_prior: Array, answers: Array) -> Array:
+    def limit_answer_lines(self, lines: Array, log_prior: Array, answers: Array) -> Array:
         """(rows, classes, lines + 1): the lines of ledgers, bounded like the answers, and their remainder.
 
         No line, and no sum of lines, exceeds the largest possible log odds. The remainder is the difference between the

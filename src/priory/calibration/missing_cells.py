@@ -72,12 +72,12 @@ class GapCompletion:
 
     def find_gaps(self, rows: EncodedRows) -> Array:
         """(rows, columns + texts): whether each cell is missing in a column whose gaps are completed."""
-        return find_missing(rows) & self.is_completed
+        return find_missing_cells(rows) & self.is_completed
 
     def weigh_tempered(self, rows: EncodedRows, gaps: Array) -> Array:
         """(rows, 1): the exponent of tempered naive Bayes."""
         n_gaps = gaps.sum(axis=1, keepdims=True)
-        share = n_gaps / (n_gaps + (~find_missing(rows)).sum(axis=1, keepdims=True))
+        share = n_gaps / (n_gaps + (~find_missing_cells(rows)).sum(axis=1, keepdims=True))
         return np.asarray(share**3 if len(self.weight) else share)
 
     def list_blocks(self, encoding: TableEncoding) -> list[Cells]:
@@ -109,7 +109,7 @@ class GapCompletion:
         return completed
 
 
-def find_missing(rows: EncodedRows) -> Array:
+def find_missing_cells(rows: EncodedRows) -> Array:
     """(rows, columns + texts): whether each cell is missing."""
     texts = [rows.cells[b].find_missing() for b, columns in enumerate(rows.encoding.blocks) if not columns]
     return np.concatenate([rows.codes == rows.encoding.missing_codes, *texts], axis=1)

@@ -32,7 +32,7 @@ BLENDED_SHARE = 0.25  # of a bin's count, for each neighbour; less where there a
 MAX_SCORE = 1e70  # far above normal scores and their statistics; squares of products are finite
 MISSING_LEVEL = 8  # of a column in a pair; values have the levels below it
 N_LEVELS = MISSING_LEVEL + 1
-MAX_STANDARDISED = 6.0  # standardised numbers beyond it count as this
+MAX_STANDARD_SCORE = 6.0  # standardised numbers beyond it count as this
 MAX_KNOTS = 65  # of the map to normal scores
 RANK_STEPS = 256  # ranks are whole numbers from 0 to this
 
@@ -134,7 +134,7 @@ class ColumnCodes:
         """Return a number less the mean, in standard deviations, between bounds; 0 if missing."""
         # halves do not overflow
         away = (x / 2 - self.mean / 2) / (self.deviation / 2) if x == x else 0.0
-        return max(-MAX_STANDARDISED, min(away, MAX_STANDARDISED))
+        return max(-MAX_STANDARD_SCORE, min(away, MAX_STANDARD_SCORE))
 
     @cached_property
     def _ranks(self) -> Array:
@@ -280,7 +280,7 @@ class TableEncoding:
         columns = [column for column in self.columns if column.is_number]
         mean, deviation = (np.array([getattr(c, name) for c in columns]) for name in ("mean", "deviation"))
         away = (numbers / 2 - mean / 2) / (deviation / 2)
-        return np.clip(np.where(np.isnan(numbers), 0.0, away), -MAX_STANDARDISED, MAX_STANDARDISED)
+        return np.clip(np.where(np.isnan(numbers), 0.0, away), -MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
 
     def encode_levels(self, codes: Array) -> Array:
         """(rows, columns): the coarse level of each code, -1 for an unknown label; the last level means missing."""

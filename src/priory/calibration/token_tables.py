@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads
@@ -86,7 +86,7 @@ def scale_rows(rows: SparseTexts, idf: Array) -> SparseTexts:
     scaled: SparseTexts = rows.multiply(idf[None])
     length = np.sqrt(scaled.multiply(scaled).sum(axis=1))
     inverse = 1.0 / np.where(length > 0, length, 1.0)
-    return sparse.csr_array(scaled.multiply(inverse[:, None]))
+    return scipy.sparse.csr_array(scaled.multiply(inverse[:, None]))
 
 
 def estimate_tokens(texts: MarkedTexts, candidate: TokenCandidate, rows: Array) -> tuple[Array, Array]:
@@ -96,7 +96,7 @@ def estimate_tokens(texts: MarkedTexts, candidate: TokenCandidate, rows: Array) 
     """
     smoothing = SCALED_SMOOTHING if candidate.scaled else SHOWN_SMOOTHING
     prior = candidate.strength * texts.find_shares() if candidate.strength else smoothing
-    own = sparse.csr_array(
+    own = scipy.sparse.csr_array(
         (texts.count[rows], (texts.group[rows], np.arange(len(rows)))), shape=(texts.n_classes, len(rows))
     )
     counts, n = (own @ texts.labelled[rows]).toarray().T, np.asarray(own.sum(axis=1))
@@ -211,7 +211,7 @@ def mark_tokens(features: TokenFeatures, bags: TokenBags, vocabulary: Vocabulary
     """(texts, tokens): 1 for each token of a text."""
     rows = features.encode(bags, vocabulary)
     shape = len(bags), len(features)
-    return sparse.csr_array((np.ones(len(rows.indices)), rows.indices, rows.ends), shape=shape)
+    return scipy.sparse.csr_array((np.ones(len(rows.indices)), rows.indices, rows.ends), shape=shape)
 
 
 def choose_shared_tokens(labelled: TokenBags, others: TokenBags) -> TokenFeatures:

@@ -14,8 +14,8 @@ from priory.cli.options import get_required_key
 from priory.service.mail_filter import (
     DEFAULT_HEADER,
     EXIT_TRY_AGAIN,
+    FilterThresholds,
     ServiceConnection,
-    Thresholds,
     Verdict,
     add_header,
     check_label,
@@ -78,7 +78,9 @@ def filter_command(
     message = sys.stdin.buffer.read()
     code = EXIT_TRY_AGAIN
     try:
-        verdict = _judge_message(model, socket_path, token, message, Thresholds.read(certainty, max_unsure, rates))
+        verdict = _judge_message(
+            model, socket_path, token, message, FilterThresholds.read(certainty, max_unsure, rates)
+        )
         message, code = add_header(message, header, verdict.format()), verdict.find_exit_code(wanted)
     except Exception as error:
         click.echo(f"priory: the message is passed on as it came: {error}", err=True)
@@ -89,7 +91,7 @@ def filter_command(
 
 
 def _judge_message(
-    model: str, socket_path: str | None, token: str | None, message: bytes, thresholds: Thresholds
+    model: str, socket_path: str | None, token: str | None, message: bytes, thresholds: FilterThresholds
 ) -> Verdict:
     if socket_path is None:
         return judge_by_file(model, get_required_key(), message, thresholds)

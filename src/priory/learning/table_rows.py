@@ -257,8 +257,8 @@ class TableRows(RowKind[Table]):
             return [dict(zip(names, row, strict=True)) for row in X.tolist()]
         rows, known = list_rows_as_dicts(X), set(names)
         # dates and new columns are read from tables, and so are columns that stand twice
-        n_columns = getattr(X, "shape", (0, len(known)))[1]
-        is_known = rows is not None and n_columns <= len(known) and all(row.keys() <= known for row in rows)
+        n_columns = getattr(X, "shape", (0, len(known)))[1:] or (0,)
+        is_known = rows is not None and n_columns[0] <= len(known) and all(row.keys() <= known for row in rows)
         return rows if is_known else None
 
     def read_cells(self, batch: Table) -> list[Cells]:

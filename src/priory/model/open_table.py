@@ -100,6 +100,7 @@ class OpenTable:
         self.schema, self.blocks, self.known_names = model.schema, model.schema.blocks, frozenset(model.schema.names)
         self.new_columns, self.missing_is_error = new_columns, missing_is_error
         self.columns = [(name, block.kind) for block in self.blocks for name in block.names]
+        self.empty_names = self.known_names - {name for name, _ in self.columns}
         self.parts = 1 + np.concatenate(model.schema.find_places())  # (columns,): the part of each column
         self.prior = OpenPrior(model.statistics.n, model.class_prior)
         self.texts = list(_open_texts(model))
@@ -152,6 +153,8 @@ class OpenTable:
             cells.append(cell)  # type: ignore[arg-type]  # not unreadable
         # some columns of the row are unknown: parts of dates, or columns to ignore
         if n_found < len(x):
+            if learns and any(x.get(name) is not None for name in self.empty_names):
+                return None  # the first cell of a column that was empty until now
             split = split_row(name_cells(x), self.schema, learns)
             if split is not x:
                 return self.read_row(split, learns)

@@ -25,7 +25,7 @@ SECONDS_TO_ANSWER = 20.0
 OPTION_NAMES = ("socket", "header", "exit-code", "certainty", "max-unsure", "max-false-positives", "token")
 
 
-class Thresholds(NamedTuple):
+class FilterThresholds(NamedTuple):
     """When a verdict is "unsure".
 
     ``certainty`` is the least probability; ``max_unsure`` the share of ordinary messages of a class, at most, that may
@@ -38,10 +38,10 @@ class Thresholds(NamedTuple):
     max_false_positives: Mapping[str, float] = {}
 
     @classmethod
-    def read(cls, certainty: str | float = 0.0, max_unsure: str | float = 0.05, rates: str = "") -> Thresholds:
+    def read(cls, certainty: str | float = 0.0, max_unsure: str | float = 0.05, rates: str = "") -> FilterThresholds:
         """Read the options of a command line; raises ValueError.
 
-        >>> Thresholds.read(0.5, "0.1", "spam=0.001").max_false_positives
+        >>> FilterThresholds.read(0.5, "0.1", "spam=0.001").max_false_positives
         {'spam': 0.001}
         """
         pairs = (pair.rpartition("=") for pair in rates.split(",") if pair)
@@ -182,7 +182,9 @@ def find_model_name(model: str) -> str:
     return model.rpartition("/")[2].removesuffix(".priory")
 
 
-def judge_by_service(connection: ServiceConnection, model: str, message: bytes, thresholds: Thresholds) -> Verdict:
+def judge_by_service(
+    connection: ServiceConnection, model: str, message: bytes, thresholds: FilterThresholds
+) -> Verdict:
     """Classify a message by the model of a running service."""
     path = f"/v1/models/{find_model_name(model)}"
     predicted = connection.post_mail(f"{path}/predict", message)["predictions"][0]
@@ -191,7 +193,7 @@ def judge_by_service(connection: ServiceConnection, model: str, message: bytes, 
     return make_verdict(str(predicted["label"]), float(predicted["probability"]), explained, thresholds)
 
 
-def judge_by_file(path: str, key: str | None, message: bytes, thresholds: Thresholds) -> Verdict:
+def judge_by_file(path: str, key: str | None, message: bytes, thresholds: FilterThresholds) -> Verdict:
     """Classify a message by a model file."""
     from priory.errors import StaleModelError
     from priory.model.ledger_output import convert_ledger_to_dict
@@ -217,7 +219,7 @@ def check_text_model(model: object, path: str) -> TextClassifier:
     return model  # type: ignore[return-value]
 
 
-def make_verdict(label: str, probability: float, explained: dict[str, Any], thresholds: Thresholds) -> Verdict:
+def make_verdict(label: str, probability: float, explained: dict[str, Any], thresholds: FilterThresholds) -> Verdict:
     """Judge a message by the likeliest label, its probability and the ledger.
 
     The probability of a message that is less typical than twice ``max_unsure`` is mixed with 1 / classes: the less
