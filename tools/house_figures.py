@@ -32,7 +32,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (840, 7),
-    "calibration": (2_980, 21),
+    "calibration": (2_990, 21),
     "cli": (1_850, 13),
     "core": (1_920, 18),
     "engines": (440, 5),

@@ -492,7 +492,7 @@ def answer(learned: Learned, X: object, normaliser: Normaliser | None = None) ->
     shape = batch.rows, len(learned.classes)
     check_answer_memory(*shape)
     answers = np.empty(shape)
-    for part, rows in split_batch(batch, shape[1]):
+    for part, rows in split_for_answers(batch, shape[1]):
         answers[part] = _answer_part(learned, rows, normaliser)
     return answers
 
@@ -501,7 +501,7 @@ def find_best(learned: Learned, X: object) -> Array:
     """(rows,): index of the most probable class of each row."""
     batch = learned.rows.read(X, "answer", learned.statistics)[1]
     best = np.empty(batch.rows, dtype=np.int64)
-    for part, rows in split_batch(batch, len(learned.classes)):
+    for part, rows in split_for_answers(batch, len(learned.classes)):
         best[part] = np.argmax(_answer_part(learned, rows, log_normalise), axis=1)
     return best
 
@@ -518,7 +518,7 @@ def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) 
     return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
 
 
-def split_batch(batch: Any, n_classes: int) -> Iterator[tuple[slice, Any]]:
+def split_for_answers(batch: Any, n_classes: int) -> Iterator[tuple[slice, Any]]:
     """Split rows into parts of at most ``ANSWERS_AT_A_TIME`` answers."""
     # rows per part
     step = max(1, ANSWERS_AT_A_TIME // max(n_classes, 1))
