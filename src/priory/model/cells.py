@@ -288,11 +288,6 @@ def place_columns(record: BlockRecord, other: BlockRecord, places: Array) -> Blo
     return tuple(columns)
 
 
-def pool_records(record: BlockRecord) -> BlockRecord:
-    """Pool all classes into one."""
-    return tuple(counts.pool_classes() for counts in record) if isinstance(record, tuple) else record.pool_classes()
-
-
 def find_filled(record: BlockRecord) -> Array:
     """Whether each column has at least one learned cell, (columns,)."""
     if isinstance(record, tuple):
