@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -18,7 +19,6 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
 from priory.estimators.learning_curve import score_by_rows
