@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from priory import BayesianLinearRegression, NaiveBayes, TextClassifier
 
-    TableOrTextClassifier = NaiveBayes | TextClassifier
-    FileModel = TableOrTextClassifier | BayesianLinearRegression
-    PathLike = str | os.PathLike[str]
-    Paths = PathLike | Sequence[PathLike]
-    ModelOrPath = FileModel | PathLike
+    TableOrTextClassifier: TypeAlias = NaiveBayes | TextClassifier
+    FileModel: TypeAlias = TableOrTextClassifier | BayesianLinearRegression
+    PathLike: TypeAlias = str | os.PathLike[str]
+    Paths: TypeAlias = PathLike | Sequence[PathLike]
+    ModelOrPath: TypeAlias = FileModel | PathLike
 
 
 def ignore_note(_: str) -> None:
