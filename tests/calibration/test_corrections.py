@@ -17,7 +17,7 @@ from priory.calibration.tempering import (
     fit_tempering,
 )
 from priory.errors import DataError
-from priory.model.ledger import EvidenceTerms
+from priory.model.model_statistics import EvidenceTerms
 
 RNG = np.random.default_rng(0)
 START = RNG.bit_generator.state

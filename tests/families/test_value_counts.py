@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from priory.core._kernel import tables as kernel
 from priory.core.column_kernels import count_values, round_to_bits
+from priory.core.content_hash import hash_value
 from priory.core.statistics import Statistics
 from priory.errors import KindError, NotLearnedError
 from priory.families.value_counts import ValueCounts, take_shown_values
 from priory.model import cells
-from priory.model.cells import LabelCells, hash_value
-from priory.model.row_sample import hash_labelled_rows
+from priory.model.cells import LabelCells, hash_labelled_rows
 
 
 def draw_counts(rng, values):

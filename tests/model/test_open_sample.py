@@ -4,10 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from priory.core.content_hash import scramble_number
-from priory.model.cells import NumberCells, hash_value
+from priory.core.content_hash import hash_value, scramble_number
+from priory.model.cells import NumberCells, RowSample, finish_row_hash, hash_column_name, hash_labelled_rows
 from priory.model.open_model import OpenSample
-from priory.model.row_sample import RowSample, finish_row_hash, hash_column_name, hash_labelled_rows
 
 MEMORY = 6
 CLASSES = np.array(["a", "b"], dtype=object)

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from priory.core.content_hash import hash_content
 from priory.errors import NotLearnedError
 from priory.families.value_counts import CategoricalCells
-from priory.model.cells import LabelCells, NumberCells, TextCells
-from priory.model.row_sample import NO_LIMIT, RowSample, hash_labelled_rows, split_weights
+from priory.model.cells import (
+    NO_LIMIT,
+    LabelCells,
+    NumberCells,
+    RowSample,
+    TextCells,
+    hash_labelled_rows,
+    split_weights,
+)
 from priory.text.tokenizer import Tokenizer
 from priory.text.vocabulary import GrowingVocabulary
 

@@ -28,8 +28,7 @@ from priory.core.logspace import log, log_normalise, log_sum_exp
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
 from priory.model.cells import Cells, take_rows
-from priory.model.ledger import EvidenceTerms
-from priory.model.model_statistics import ModelStatistics
+from priory.model.model_statistics import EvidenceTerms, ModelStatistics
 from priory.text.token_features import TokenFeatures
 
 ROUNDING = 1e-9  # nats; less is a rounding error

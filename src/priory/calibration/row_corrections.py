@@ -20,7 +20,7 @@ from priory.core._kernel import rows as kernel
 from priory.core.logspace import log_normalise_row
 from priory.core.sparse_rows import SparseRows
 from priory.model.cells import Cells
-from priory.model.ledger import MIN_RELATIVE_LOG_LIKELIHOOD
+from priory.model.model_statistics import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.model.open_model import RowEvidence
 
 

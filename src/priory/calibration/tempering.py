@@ -24,7 +24,7 @@ from priory.calibration.members import EncodedRows, look_up_codes
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise
 from priory.core.statistics import register_record
-from priory.model.ledger import EvidenceTerms
+from priory.model.model_statistics import EvidenceTerms
 
 MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above fitted values; weighted log likelihoods stay finite
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean

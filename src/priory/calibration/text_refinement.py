@@ -21,7 +21,7 @@ from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_temp
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows
 from priory.model.cells import Cells, TextCells, take_rows
-from priory.model.ledger import EvidenceTerms
+from priory.model.model_statistics import EvidenceTerms
 from priory.text.token_bags import TokenBags
 from priory.text.token_features import TokenFeatures
 

@@ -1,4 +1,4 @@
-"""Hashes that are the same on every machine, for records and for arrays of numbers."""
+"""Hashes that are the same on every machine: of records, bytes, labels and arrays of numbers."""
 
 from __future__ import annotations
 
@@ -45,6 +45,30 @@ def _iter_pieces(value: object) -> Iterator[bytes]:
             yield from _iter_pieces(item)
     else:
         yield repr(value).encode(errors="surrogatepass")
+
+
+def digest_bytes(content: bytes) -> bytes:
+    """An 8-byte hash, the same on every machine."""
+    return blake2b(content, digest_size=8).digest()
+
+
+def hash_bytes(content: bytes) -> int:
+    """A 64-bit hash, the same on every machine."""
+    return int.from_bytes(digest_bytes(content), "little")
+
+
+def hash_value(value: object) -> int:
+    """64-bit hash of a label: equal numbers of different types have equal hashes, but 1 and "1" differ.
+
+    >>> hash_value(1) == hash_value(1.0), hash_value(1) == hash_value("1")
+    (True, False)
+    """
+    if isinstance(value, str):
+        return hash_bytes(b"s" + value.encode(errors="surrogatepass"))
+    # 1, 1.0 and True are the same label
+    if isinstance(value, bool | int | float) and value == value // 1:
+        return hash_bytes(b"n%d" % int(value))
+    return hash_bytes(f"{type(value).__name__} {value!r}".encode(errors="surrogatepass"))
 
 
 def scramble_bits(x: Array) -> Array:

@@ -27,8 +27,8 @@ from priory.evaluation.scores import Scores
 from priory.learning.counting import Countable, Counter, add_parts, check_countable
 from priory.learning.learned import Learned
 from priory.learning.left_out_scores import judge_parts, sample_part
+from priory.model.cells import RowSample
 from priory.model.column_profile import Profiles, add_profiles, profile_columns
-from priory.model.row_sample import RowSample
 from priory.tables.dates import find_source_column
 from priory.tables.table_reading import read_table
 

@@ -24,11 +24,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from priory.bayes.description_length import label_log_probabilities, log_shared_probability
 from priory.bayes.probability import check_distribution
-from priory.core.atomic_state import find_lock
+from priory.core.estimator_methods import SingleRowMethods, find_lock, optional_method
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
-from priory.core.optional_attributes import optional_method
-from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import Classifier, Label, MatrixLike, RandomState
 from priory.errors import DataError, PrioryError
 from priory.estimators.folds import make_splitter

@@ -15,9 +15,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priory.calibration import calibration_maps
+from priory.core.estimator_methods import SingleRowMethods
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
-from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import MatrixLike
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from priory.calibration.corrections import Corrections
 from priory.core.content_hash import hash_content
 from priory.core.display_table import DisplayTable, format_cell, join_html, join_words
+from priory.core.estimator_methods import optional_attribute
 from priory.core.input_guard import check_same_type
 from priory.core.logspace import log_normalise, normalise
-from priory.core.optional_attributes import optional_attribute
 from priory.core.typing import Label
 from priory.errors import DataError, NotAvailableError, NotLearnedError, StaleModelError
 from priory.estimators.label_encoding import convert_to_numpy, encode_labels, sort_labels

@@ -17,9 +17,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.bayes.description_length import Bits, label_bits, to_bits
+from priory.core.estimator_methods import SingleRowMethods
 from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, x_log_y
-from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import MatrixLike, RandomState
 from priory.errors import DataError
 from priory.tables.table import Table

@@ -9,7 +9,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.calibration.answer_lines import split_answers
-from priory.core.optional_attributes import optional_attribute
+from priory.core.estimator_methods import optional_attribute
 from priory.core.statistics import register_estimator
 from priory.core.typing import Label
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault

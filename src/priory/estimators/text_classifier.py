@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from priory.calibration.answer_lines import TextAnswers, finish_text_lines, split_text_answers
 from priory.calibration.corrections import CalibratedModel
 from priory.core.display_table import DisplayTable
-from priory.core.optional_attributes import optional_attribute
+from priory.core.estimator_methods import optional_attribute
 from priory.core.statistics import register_estimator
 from priory.core.typing import Label
 from priory.errors import DataError, NotAvailableError, StaleModelError

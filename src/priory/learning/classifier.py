@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.core.atomic_state import LockOwner
+from priory.core.estimator_methods import LockOwner
 from priory.core.logspace import normalise
 from priory.core.typing import Label
 from priory.learning.learned import LabelEncoder, Learned, answer, forget, learn_more

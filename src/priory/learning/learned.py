@@ -6,7 +6,7 @@
     a + b     statistics + statistics
     decay     factor * statistics
 
-Corrections are a function of the statistics, which include a fair sample of the rows (`priory.model.row_sample`):
+Corrections are a function of the statistics, which include a fair sample of the rows (`priory.model.cells`):
 
     fit, refresh    corrections are derived from the statistics
     learn           they stay in use, and their tempering learns from the answers to each batch before it is learned;
@@ -35,9 +35,8 @@ from priory.core.statistics import find_members, find_unlearned_row
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError, suggest_name
 from priory.learning.row_kind import Batch, RowKind, warn_user
 from priory.learning.standby import Standby, derive_standby
-from priory.model.cells import take_rows
+from priory.model.cells import RowSample, choose_memory, take_rows
 from priory.model.model_statistics import ModelStatistics
-from priory.model.row_sample import RowSample, choose_memory
 
 ANSWERS_AT_A_TIME = 1 << 23  # rows x classes
 Normaliser = Callable[[Array, Array], Array]  # makes log p(c | x) or p(c | x) of log p(c, x) and log p(c)

@@ -13,9 +13,8 @@ from priory.core.logspace import log_normalise
 from priory.errors import DataError, StaleModelError
 from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
 from priory.learning.row_kind import Batch
-from priory.model.cells import Cells, take_rows
+from priory.model.cells import Cells, RowSample, split_weights, take_rows
 from priory.model.model_statistics import ModelStatistics
-from priory.model.row_sample import RowSample, split_weights
 
 if TYPE_CHECKING:
     from priory.evaluation.membership import MembershipAudit

@@ -25,8 +25,7 @@ from priory.learning.learned import LabelEncoder, Learned, check_rows
 from priory.learning.row_kind import RowKind
 from priory.learning.table_rows import TableRows
 from priory.learning.text_rows import TextRows
-from priory.model.cells import Cells, LabelCells, NumberCells, TextCells
-from priory.model.row_sample import RowSample
+from priory.model.cells import Cells, LabelCells, NumberCells, RowSample, TextCells
 from priory.model.schema import instantiate_family
 from priory.text.sparse_counts import make_dense_counts
 from priory.text.text_model import TextModel

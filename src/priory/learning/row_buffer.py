@@ -19,15 +19,15 @@ from numpy import ndarray as Array
 
 from priory.calibration.corrections import Corrections, Succession
 from priory.calibration.row_corrections import RowCorrections, step_tempering
+from priory.core.content_hash import hash_value
 from priory.core.logspace import log_normalise_row
 from priory.learning.learned import Learned, settle
 from priory.learning.live_evidence import LiveCounts, can_follow_counts
 from priory.learning.row_kind import RowKind
 from priory.learning.standby import Standby, find_block
-from priory.model.cells import hash_value
+from priory.model.cells import NO_LIMIT, RowSample, finish_row_hash
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel, OpenSample, RowT
-from priory.model.row_sample import NO_LIMIT, RowSample, finish_row_hash
 from priory.text.text_model import open_kernel
 from priory.text.token_features import SingleTextReader, TokenFeatures, make_pair_hasher
 from priory.text.tokenizer import Tokenizer
@@ -92,7 +92,7 @@ class RowBuffer(Generic[RowT]):
         return self._group.get(plain) if type(plain) is self._label_type else None
 
     def hash_row(self, row: RowT, group: int) -> int:
-        """Hash a row and its class, as `priory.model.row_sample` does if there is a sample."""
+        """Hash a row and its class, as `priory.model.cells` does if there is a sample."""
         if self.sample is None:
             return hash((row, group))
         return finish_row_hash(self._label_hashes[group], self.model.hash_row(row))

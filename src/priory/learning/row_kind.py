@@ -17,10 +17,9 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.errors import DataError, NotLearnedError, PrioryWarning
-from priory.model.cells import Cells
+from priory.model.cells import Cells, RowSample, choose_memory, hash_labelled_rows
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel
-from priory.model.row_sample import RowSample, choose_memory, hash_labelled_rows
 
 if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator

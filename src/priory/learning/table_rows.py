@@ -29,8 +29,7 @@ from priory.model.model_statistics import (
     resolve_class_prior,
 )
 from priory.model.open_table import OpenTable
-from priory.model.schema import ColumnBlock, Schema, TextbookFamilies
-from priory.model.table_matching import drop_open_parts, read_known_table, split_row
+from priory.model.schema import ColumnBlock, Schema, TextbookFamilies, drop_open_parts, read_known_table, split_row
 from priory.model.table_model import Model
 from priory.tables.dates import drop_empty_parts, join_date_names
 from priory.tables.table import Table

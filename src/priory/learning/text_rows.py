@@ -17,11 +17,10 @@ from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.errors import DataError
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
-from priory.model.cells import Cells, TextCells
+from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, choose_text_memory
 from priory.model.document_model import DocumentModel, observe_documents
 from priory.model.model_statistics import ModelStatistics, check_class_weight, resolve_class_prior
 from priory.model.open_model import OpenTexts
-from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, choose_text_memory
 from priory.tables.table_reading import take_text_column
 from priory.text.documents import DocumentBatch, check_documents, read_documents
 from priory.text.normal_forms import Document

@@ -30,9 +30,8 @@ from priory.core.sharding import space_evenly
 from priory.errors import NotLearnedError
 from priory.learning.learned import Learned
 from priory.learning.row_kind import RowKind
-from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.cells import Cells, RowSample, TextCells, take_rows
 from priory.model.model_statistics import ModelStatistics
-from priory.model.row_sample import RowSample
 from priory.text.token_bags import TokenBags, make_empty_bags
 
 MIN_TEXTS = 4  # with fewer labelled texts there is nothing to choose by

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy import ndarray as Array
 
+from priory.core.content_hash import hash_value
 from priory.core.typing import ColumnKind
 from priory.errors import KindError
 from priory.families.value_counts import encode_values
-from priory.model.cells import hash_value
-from priory.model.row_sample import NO_LIMIT
+from priory.model.cells import NO_LIMIT
 from priory.tables.dates import join_date_names
 from priory.tables.table import Column, Table
 from priory.text.tokenizer import estimate_word_count

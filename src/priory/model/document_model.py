@@ -12,8 +12,13 @@ from numpy import ndarray as Array
 from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import SparseRows, sum_entries
 from priory.model.cells import Cells, TextCells
-from priory.model.ledger import EvidenceTerms, measure_text_lengths
-from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior
+from priory.model.model_statistics import (
+    EvidenceTerms,
+    ModelStatistics,
+    ResolvedPrior,
+    log_class_prior,
+    measure_text_lengths,
+)
 from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments
 from priory.text.token_features import TokenFeatures

@@ -1,9 +1,10 @@
-"""The statistics of a model: rows of each class, records of the columns and a sample of rows; and the class prior."""
+"""The statistics of a model: rows of each class, records and a sample of rows; the class prior; evidence by part."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,9 +21,10 @@ from priory.core.statistics import (
     register_record,
 )
 from priory.errors import DataError, KindError
-from priory.model.cells import Cells, place_columns, take_columns
-from priory.model.row_sample import RowSample
+from priory.model.cells import Cells, RowSample, place_columns, take_columns
 from priory.model.schema import Schema, instantiate_family
+from priory.text.normal_forms import Document
+from priory.text.token_bags import AnyDocuments, count_letters
 
 ClassPrior = str | Mapping[Hashable, float] | Sequence[float] | Array  # "estimated", "uniform", or probabilities
 
@@ -238,3 +240,43 @@ def rearrange_blocks(statistics: ModelStatistics, old: Schema, new: Schema) -> M
         cells = (block.gather_cells(old.blocks, sample.blocks, len(sample)) for block in new.blocks)
         sample = replace(sample, blocks=tuple(cells))
     return replace(statistics, parts=tuple(parts), sample=sample)
+
+
+# -- what each part of a model contributes -----------------------------------------------------------------------------
+
+MIN_RELATIVE_LOG_LIKELIHOOD = -1e4  # bounds the evidence of a single part
+MIN_TEXT_LETTERS = 50  # shorter texts count as this long, so that they do not get a larger weight
+
+
+def measure_text_lengths(texts: AnyDocuments) -> Array:
+    """Lengths in thousands of letters, (rows,), so that weights of typical texts are near one."""
+    return np.maximum(count_letters(texts), MIN_TEXT_LETTERS) / 1000
+
+
+def measure_text_length(text: Document) -> float:
+    """`measure_text_lengths` for one text."""
+    letters = len(text) if isinstance(text, str) or text.isascii() else len(text.decode("utf-8", "replace"))
+    return max(letters, MIN_TEXT_LETTERS) / 1000
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceTerms:
+    """log p(x_b | c) of each part b of a model; part 0 is the class prior."""
+
+    values: Array  # (rows, classes, parts)
+    lengths: Array  # (rows, parts): the length of a text, 1 for other parts
+
+    def __getitem__(self, rows: Array) -> EvidenceTerms:
+        return EvidenceTerms(self.values[rows], self.lengths[rows])
+
+    @property
+    def log_joint(self) -> Array:
+        """Sum over the parts, (rows, classes): plain naive Bayes."""
+        return np.asarray(self.values.sum(axis=2))
+
+    @cached_property
+    def relative_to_best(self) -> Array:
+        """Each part relative to its best class, (rows, classes, parts), bounded from below."""
+        # (rows, 1, parts); -inf if a part rules out every class
+        best = self.values.max(axis=1, keepdims=True)
+        return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)

@@ -10,13 +10,11 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.core.content_hash import scramble_number
+from priory.core.content_hash import hash_bytes, scramble_number
 from priory.core.statistics import ROUNDING_TOLERANCE
-from priory.model.cells import Cells, TextCells, hash_bytes
+from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, add_reserve, hash_column_name
 from priory.model.document_model import DocumentModel
-from priory.model.ledger import measure_text_length
-from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior
-from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, add_reserve, hash_column_name
+from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior, measure_text_length
 from priory.text.normal_forms import Document
 from priory.text.text_model import OpenCounts
 

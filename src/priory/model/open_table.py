@@ -15,19 +15,16 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core._kernel.rows import hash_numbers
-from priory.core.content_hash import WORD_MASK, scramble_number
+from priory.core.content_hash import WORD_MASK, hash_bytes, hash_value, scramble_number
 from priory.core.input_guard import name_cells
 from priory.families.open_columns import OpenColumns
 from priory.families.open_guards import ColumnGuard
 from priory.families.text import split_record
 from priory.families.value_counts import CategoricalCells, encode_values
-from priory.model.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_bytes, hash_value
-from priory.model.ledger import measure_text_length
-from priory.model.model_statistics import ModelStatistics
+from priory.model.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_column_name
+from priory.model.model_statistics import ModelStatistics, measure_text_length
 from priory.model.open_model import OpenPrior, RowEvidence
-from priory.model.row_sample import hash_column_name
-from priory.model.schema import ColumnBlock, instantiate_family
-from priory.model.table_matching import split_row
+from priory.model.schema import ColumnBlock, instantiate_family, split_row
 from priory.model.table_model import Model
 from priory.tables.table import MAX_EXACT_INTEGER
 from priory.text.normal_forms import Document

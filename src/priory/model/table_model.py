@@ -27,8 +27,14 @@ from priory.model.family_choice import (
     argmax_evidence,
     leave_out_block,
 )
-from priory.model.ledger import EvidenceTerms, measure_text_lengths
-from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior, observe_cells
+from priory.model.model_statistics import (
+    EvidenceTerms,
+    ModelStatistics,
+    ResolvedPrior,
+    log_class_prior,
+    measure_text_lengths,
+    observe_cells,
+)
 from priory.model.schema import Schema, family_with_prior, instantiate_family
 from priory.text.token_features import TokenFeatures
 

@@ -19,11 +19,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
+from priory.core.estimator_methods import wrap_named_row
 from priory.core.exact_sums import ExactSums
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, guard_input
 from priory.core.logspace import log, log_factorial
 from priory.core.sharding import map_shards, score_shards, split_rows
-from priory.core.single_rows import wrap_named_row
 from priory.core.statistics import Statistics, count_columns, list_record_types
 from priory.errors import DataError, PrioryWarning
 from priory.estimators.learned_classifier import LearnedClassifier

@@ -8,9 +8,9 @@ import numpy as np
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
+from priory.core.estimator_methods import optional_attribute
 from priory.core.input_guard import describe_difference
 from priory.core.logspace import log
-from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import register_estimator
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault

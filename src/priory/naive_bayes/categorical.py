@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from priory.core.column_kernels import count_codes, score_by_lookup
-from priory.core.optional_attributes import optional_attribute
+from priory.core.estimator_methods import optional_attribute
 from priory.core.sharding import map_shards
 from priory.core.statistics import register_estimator
 from priory.errors import DataError

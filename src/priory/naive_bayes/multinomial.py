@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
-from priory.core.optional_attributes import optional_attribute
+from priory.core.estimator_methods import optional_attribute
 from priory.core.statistics import Statistics, register_estimator, register_record
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault

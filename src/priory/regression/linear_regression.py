@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from priory.core.atomic_state import replace_state
+from priory.core.estimator_methods import optional_attribute, replace_state
 from priory.core.input_guard import check_same_columns, check_same_type, check_sample_weight, guard_input
-from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import find_unlearned_row, register_estimator
 from priory.core.typing import MatrixLike, RandomState
 from priory.errors import DataError, NotLearnedError

@@ -14,12 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from priory.core.atomic_state import replace_state
+from priory.core.estimator_methods import SingleRowMethods, optional_attribute, optional_method, replace_state
 from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, log_normalise
-from priory.core.optional_attributes import optional_attribute, optional_method
 from priory.core.sharding import limit_blas_threads
-from priory.core.single_rows import SingleRowMethods
 from priory.core.statistics import is_increasing, register_estimator
 from priory.core.typing import MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning

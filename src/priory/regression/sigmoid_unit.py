@@ -19,9 +19,8 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from priory.core.atomic_state import replace_state
+from priory.core.estimator_methods import SingleRowMethods, replace_state
 from priory.core.input_guard import guard_input
-from priory.core.single_rows import SingleRowMethods
 from priory.core.typing import MatrixLike
 from priory.errors import DataError
 from priory.regression.design_matrix import encode_declared_classes, resolve_declared_classes

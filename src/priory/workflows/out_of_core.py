@@ -22,9 +22,8 @@ from numpy import ndarray as Array
 from priory.core import sharding
 from priory.core.statistics import Statistics
 from priory.learning.counting import add_parts
-from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, hash_labelled_rows, take_rows
 from priory.model.model_statistics import ModelStatistics
-from priory.model.row_sample import TEXT_COLUMN_NAMES, RowSample, hash_labelled_rows
 from priory.sources.byte_streams import peek_first
 from priory.text.documents import PackedDocuments
 from priory.text.sparse_counts import is_kept_sparse

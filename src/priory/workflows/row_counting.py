@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import priory
 from priory.errors import DataError
 from priory.learning.counting import add_parts
+from priory.model.cells import choose_text_memory
 from priory.model.model_statistics import ClassWeight
-from priory.model.row_sample import choose_text_memory
 from priory.model.schema import TextbookFamilies
 from priory.sources import FileRows, RowChunk, column_types
 from priory.sources.byte_streams import peek_first
