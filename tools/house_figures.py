@@ -42,7 +42,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "families": (2_390, 18),
     "leakage": (1_730, 16),
     "learning": (2_600, 17),
-    "model": (2_550, 14),
+    "model": (2_560, 14),
     "naive_bayes": (1_150, 8),
     "plots": (850, 6),
     "regression": (1_425, 9),
