@@ -179,7 +179,7 @@ def add_option(*definition: Any, **given: Any) -> Callable[[CommandT], CommandT]
 
 
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
-TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
+TEXT_MODELS = ("binary", "multinomial", "bernoulli")
 FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
 
 
