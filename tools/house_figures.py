@@ -33,7 +33,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (840, 7),
     "calibration": (2_990, 21),
-    "cli": (1_830, 13),
+    "cli": (1_890, 14),
     "core": (1_940, 18),
     "engines": (440, 5),
     "estimators": (1_920, 15),

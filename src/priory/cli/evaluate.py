@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 learned_option = options.OptionSection(
     "Judging",
     options.define_option(
-        "--learned", "MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds)."
+        "--learned",
+        "MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds).",
+        is_common=True,
     ),
 )
 judging_options = options.OptionSection(
     "Judging",
-    options.define_option("--folds K", "Learned rows: cross-validation in K folds.", click.IntRange(2)),
+    options.define_option("--folds K", "Learned rows: cross-validation in K folds.", click.IntRange(2), is_common=True),
     options.define_option(
         "--groups COLUMN", "Learned rows: leave out together rows with the same value, as of a person."
     ),
