@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import scipy
 import sklearn
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory import __version__, plots
-from priory.core.typing import Array, Classifier, Label
+from priory.core.typing import Classifier, Label
 from priory.evaluation.intervals import Interval
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores

@@ -9,8 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 from priory.evaluation.curves import ReliabilityBin
 from priory.model.ledger_output import find_widest

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
 from priory.estimators.learning_curve import score_by_rows

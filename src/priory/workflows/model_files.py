@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 
 import priory
-from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.evaluation.decisions import ABSTAIN_NAME, Costs, find_class_index, parse_finite
 from priory.model.model_statistics import ClassWeight
