@@ -33,7 +33,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
     "calibration": (2_990, 21),
-    "cli": (1_890, 14),
+    "cli": (1_900, 14),
     "core": (1_940, 18),
     "engines": (440, 5),
     "estimators": (1_925, 15),
