@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy.special import betaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.statistics import Statistics, register_record
-from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, nan_where_zero, register_family
 
 

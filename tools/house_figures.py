@@ -31,28 +31,28 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # Ceilings: lines of code (no blanks, comments, docstrings) and modules of each folder. A change that needs more raises
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
-    "bayes": (840, 7),
+    "bayes": (845, 7),
     "calibration": (2_990, 21),
-    "cli": (1_850, 13),
-    "core": (1_920, 18),
+    "cli": (1_900, 14),
+    "core": (1_940, 18),
     "engines": (440, 5),
-    "estimators": (1_920, 15),
+    "estimators": (1_925, 15),
     "evaluation": (1_030, 12),
-    "export": (880, 7),
+    "export": (865, 7),
     "families": (2_390, 18),
     "leakage": (1_730, 16),
     "learning": (2_600, 17),
-    "model": (2_570, 16),
+    "model": (2_575, 16),
     "naive_bayes": (1_150, 8),
-    "plots": (910, 6),
-    "regression": (1_430, 9),
+    "plots": (850, 6),
+    "regression": (1_425, 9),
     "service": (3_960, 24),
     "sources": (2_160, 12),
     "storage": (1_680, 10),
     "tables": (790, 6),
     "text": (2_550, 15),
-    "top": (180, 3),
-    "workflows": (2_510, 14),
+    "top": (80, 3),
+    "workflows": (2_350, 14),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_720, 6, 124
@@ -216,7 +216,7 @@ def measure_words(package: Path = PACKAGE) -> Figure:
 def measure_entries(package: Path = PACKAGE) -> Figure:
     """Entries that `ls src/priory` shows, without what is generated."""
     entries = sorted(p.name for p in package.iterdir() if p.name != "__pycache__" and p.suffix not in (".c", ".so"))
-    return Figure("entries in the top folder", len(entries), 25, entries)
+    return Figure("entries in the top folder", len(entries), 26, entries)
 
 
 def measure_cycles(modules: Tree) -> Figure:

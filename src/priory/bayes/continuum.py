@@ -8,13 +8,14 @@ from numbers import Real
 from typing import Any, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.bayes.description_length import Bits, to_bits
 from priory.bayes.hypothesis_space import HypothesisSpace, describe_belief, join_names, tabulate_belief
 from priory.core.display_table import DisplayTable
 from priory.core.logspace import log, x_log_y
-from priory.core.typing import Array, Seed
+from priory.core.typing import Seed
 from priory.errors import DataError
 from priory.families.base import Family
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
-from priory.core.typing import Array, FittedClassifier, MatrixLike
+from priory.core.typing import FittedClassifier, MatrixLike
 from priory.families import dirichlet
 
 LOG_2 = math.log(2)

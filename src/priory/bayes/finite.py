@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias, cast, final
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.bayes import hypothesis_space
 from priory.bayes.description_length import Bits, two_part
@@ -15,7 +16,7 @@ from priory.bayes.probability import check_distribution
 from priory.core.display_table import DisplayTable
 from priory.core.logspace import log, log_normalise, log_sum_exp, x_log_y
 from priory.core.statistics import Statistics
-from priory.core.typing import Array, FittedClassifier, Seed
+from priory.core.typing import FittedClassifier, Seed
 from priory.errors import DataError, KindError, NotLearnedError
 
 ProbabilityTable: TypeAlias = Mapping[Any, float]  # {observation: probability}

@@ -9,11 +9,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.bayes.description_length import to_bits
 from priory.core.display_table import DisplayTable, format_cell
 from priory.core.statistics import Statistics
-from priory.core.typing import Array, Seed
+from priory.core.typing import Seed
 from priory.errors import DataError, NotLearnedError, PrioryWarning
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.corrections import CalibratedModel, Corrections, find_column_parts, find_text_parts
 from priory.calibration.linear_members import LinearMember
@@ -19,7 +20,6 @@ from priory.calibration.logit_parts import LogitParts, look_up_cells, sum_parts
 from priory.calibration.members import EncodedRows
 from priory.core.logspace import log_normalise, log_sum_exp, normalise
 from priory.core.sparse_rows import SparseRows
-from priory.core.typing import Array
 from priory.model.cells import Cells, take_rows
 from priory.text.token_features import TokenFeatures
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy import ndarray as Array
 from scipy.optimize import isotonic_regression, minimize, minimize_scalar
 from sklearn.isotonic import IsotonicRegression
 
 from priory.core.logspace import log, log_normalise, log_sum_exp
-from priory.core.typing import Array
 
 CALIBRATION_PRIOR_STRENGTH = 1.0  # the precision of the prior
 LOG_MACHINE_EPSILON = float(np.log(np.finfo(float).eps))  # replaces a log probability of -inf

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeCounts, choose_pairs, encode_cells
 from priory.calibration.corrections import (
@@ -40,7 +41,6 @@ from priory.calibration.tree_member import fit_trees
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads, space_evenly
 from priory.core.sparse_rows import SparseRows, join_columns
-from priory.core.typing import Array
 from priory.model.cells import Cells, take_rows
 from priory.model.open_model import RowEvidence
 

@@ -8,12 +8,12 @@ from math import comb
 from typing import Protocol
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core.sparse_rows import SparseRows, score_column_sets
 from priory.core.statistics import ROUNDING_TOLERANCE, register_record
-from priory.core.typing import Array
 
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
 MAX_LOG_RATIO = 20.0

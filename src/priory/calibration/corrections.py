@@ -16,6 +16,7 @@ from functools import cached_property, partial
 from typing import Protocol, Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.member_pool import MemberPool
@@ -26,7 +27,6 @@ from priory.calibration.tempering import Tempering
 from priory.core.logspace import log, log_normalise, log_sum_exp
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.model.cells import Cells, take_rows
 from priory.model.ledger import EvidenceTerms
 from priory.model.model_statistics import ModelStatistics

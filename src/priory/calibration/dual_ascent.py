@@ -16,12 +16,12 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.solvers import compute_row_losses, make_targets, take_best
 from priory.core.logspace import expit, log_normalise
 from priory.core.sharding import map_threads
 from priory.core.sparse_rows import SparseRows, ascend_answers, pad_to_lane
-from priory.core.typing import Array
 
 PASSES_PER_STRENGTH = 4  # for each strength tried, and for the final fit
 PASSES_PER_VISIT = 4  # every so many passes all rows are visited, converged or not

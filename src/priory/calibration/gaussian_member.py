@@ -8,6 +8,7 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.logit_parts import LogitParts, add_columns, split_codes
@@ -15,7 +16,6 @@ from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRow, EncodedRows
 from priory.calibration.table_encoding import MAX_SCORE, TableEncoding
 from priory.core.logspace import log_normalise, normalise
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 
 SHARED_PARTS = (0.1, 0.5, 1.0)  # shrinkage towards the covariance of all classes
 DIAGONAL_PARTS = (0.02, 0.1, 0.4)  # shrinkage towards the diagonal

@@ -8,6 +8,7 @@ from functools import cached_property
 from math import sqrt
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence, encode_cells
 from priory.calibration.logit_parts import LogitParts, add_columns, split_codes, split_pairs
@@ -18,7 +19,6 @@ from priory.core._kernel import rows as kernel
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows, join_columns
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.members import EncodedRows
 from priory.calibration.table_encoding import N_LEVELS
-from priory.core.typing import Array
 
 
 class LogitParts(NamedTuple):

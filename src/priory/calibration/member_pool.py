@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise, log_sum_exp, normalise
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 
 EXPONENT_PRECISION = 0.1  # of the Gaussian prior of the log exponents
 MIN_EXPONENT = 1e-3  # members with less are dropped

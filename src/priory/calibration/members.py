@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.solvers import pad_columns
@@ -26,7 +27,6 @@ from priory.calibration.table_encoding import (
 )
 from priory.core.column_kernels import round_number_to_bits
 from priory.core.sparse_rows import SparseRows
-from priory.core.typing import Array
 from priory.model.cells import Cells, take_rows
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.members import EncodedRows
 from priory.calibration.table_encoding import RANK_STEPS, ColumnCodes, TableEncoding
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.model.cells import Cells, LabelCells, NumberCells, TextCells, take_rows
 
 MIN_ROWS_WITH_GAP = 5.0  # from this many learned rows on, a gap in a column means something

@@ -11,6 +11,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.corrections import Corrections
 from priory.calibration.members import EncodedRow, EncodedRows, RowCodes
@@ -18,7 +19,6 @@ from priory.calibration.tempering import MAX_EXPONENT, MAX_WEIGHT, Tempering
 from priory.core._kernel import rows as kernel
 from priory.core.logspace import log_normalise_row
 from priory.core.sparse_rows import SparseRows
-from priory.core.typing import Array
 from priory.model.cells import Cells
 from priory.model.ledger import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.model.open_model import RowEvidence

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.model.cells import Cells
 
 MIN_DISTINCT_ROWS_PER_FOLD = 10

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows, compute_log_losses, pad_to_lane
-from priory.core.typing import Array
 
 MAX_KNOWN_STEPS = 8  # steps that L-BFGS keeps
 SUFFICIENT_DECREASE = 1e-4  # Armijo condition: share of the decrease that the gradient predicts

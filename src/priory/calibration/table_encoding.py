@@ -13,12 +13,12 @@ from functools import cached_property
 from math import erfc, sqrt
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import find_normal_quantiles
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import is_increasing, register_record
-from priory.core.typing import Array
 from priory.families.histogram import Histogram
 from priory.families.value_counts import take_shown_values
 from priory.model.cells import Cells, LabelCells, NumberCells

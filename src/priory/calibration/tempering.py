@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeCounts, CodeEvidence
 from priory.calibration.members import EncodedRows, look_up_codes
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.model.ledger import EvidenceTerms
 
 MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above fitted values; weighted log likelihoods stay finite

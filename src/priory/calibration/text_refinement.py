@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.corrections import CalibratableModel, Corrections
@@ -19,7 +20,6 @@ from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_tempering, to_classes, to_logits
 from priory.core.logspace import log_normalise
 from priory.core.sparse_rows import SparseRows
-from priory.core.typing import Array
 from priory.model.cells import Cells, TextCells, take_rows
 from priory.model.ledger import EvidenceTerms
 from priory.text.token_bags import TokenBags

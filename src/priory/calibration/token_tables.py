@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
+from numpy import ndarray as Array
 
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads
-from priory.core.typing import Array
 from priory.text.token_bags import TokenBags
 from priory.text.token_counts import TokenCounts
 from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures

@@ -16,6 +16,7 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.logit_parts import LogitParts, split_codes
@@ -27,7 +28,6 @@ from priory.core._kernel import trees as kernel
 from priory.core.content_hash import scramble_bits
 from priory.core.logspace import log_normalise
 from priory.core.statistics import is_increasing, register_record
-from priory.core.typing import Array
 
 DEPTH, RATE, MAX_TREES = 5, 0.15, 200
 RIDGE = 0.3  # added to the curvature of a leaf

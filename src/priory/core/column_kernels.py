@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core import sharding
 from priory.core._kernel import exact as exact_kernel
@@ -24,7 +25,6 @@ from priory.core.sharding import (
     take_float_rows,
     take_weights,
 )
-from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError
 
 EXACT_KERNEL_DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32))
@@ -204,8 +204,8 @@ def round_to_bits(x: Array, bits: int) -> Array:
     """Round to ``bits`` significant bits, exactly as `count_values` does; a finite number stays finite."""
     mantissa, exponent = np.frexp(x)
     whole = np.round(np.ldexp(mantissa, bits))
-    whole = whole - np.where((exponent == 1024) & (np.abs(whole) == 2.0**bits), np.sign(whole), 0.0)
-    return np.asarray(np.ldexp(whole, exponent - bits) + 0.0)
+    too_large = (exponent == 1024) & (np.abs(whole) == 2.0**bits)
+    return np.asarray(np.ldexp(whole - np.where(too_large, np.sign(whole), 0.0), exponent - bits) + 0.0)
 
 
 def round_number_to_bits(x: float, bits: int) -> float:

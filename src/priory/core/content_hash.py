@@ -7,8 +7,7 @@ from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 
 import numpy as np
-
-from priory.core.typing import Array
+from numpy import ndarray as Array
 
 # odd multipliers with about as many ones as zeros
 MIX_ONE, MIX_TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import combining, east_asian_width
 
-from priory.core.typing import Array
+from numpy import ndarray as Array
+
 from priory.errors import MissingDependencyError
 
 if TYPE_CHECKING:

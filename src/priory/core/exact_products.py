@@ -22,12 +22,12 @@ from itertools import pairwise
 from operator import add
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core._kernel import products as kernel
 from priory.core.exact_sums import LIMB_BITS, DigitLayout, ExactSums, TakeRows, choose_layout
 from priory.core.sharding import limit_blas_threads, map_threads, split_rows
-from priory.core.typing import Array
 from priory.errors import DataError
 
 PRODUCT_BLOCK_ROWS = 512  # 512 times 2^44, the largest product of two digits, is 2^53

@@ -14,12 +14,12 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core._kernel import exact as kernel
 from priory.core.sharding import space_evenly
 from priory.core.statistics import Statistics, register_record
-from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 
 LIMB_BITS = 32

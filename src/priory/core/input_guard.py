@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import round_to_bits
-from priory.core.typing import Array
 from priory.errors import DataError, KindError, PrioryError, shorten_message
 
 if TYPE_CHECKING:

@@ -1,17 +1,41 @@
-"""Lazy or skipped imports, for commands that finish faster than the import.
+"""Lazy or skipped imports: public names on first use, and commands that finish faster than the import.
 
-Only the command line uses this, because no other code shares its process.
+Only the command line skips libraries, because no other code shares its process.
 """
 
 from __future__ import annotations
 
+import ast
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from threading import RLock
 from types import ModuleType
 from typing import Any
+
+
+def attach_stub(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package: each name in its stub, `__init__.pyi`, is imported on first use."""
+
+    @cache
+    def read_homes() -> dict[str, str]:
+        stub = Path(str(sys.modules[package].__file__)).with_suffix(".pyi")
+        imports = [node for node in ast.parse(stub.read_text("utf-8")).body if isinstance(node, ast.ImportFrom)]
+        return {alias.name: str(node.module) for node in imports for alias in node.names}
+
+    def get_attribute(name: str) -> Any:
+        if name == "__all__":
+            return sorted(read_homes())
+        if name.startswith("__") or name not in read_homes():
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = read_homes()[name]
+        return import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
+
+    return get_attribute, lambda: sorted([*vars(sys.modules[package]), *read_homes()])
+
 
 _avoided: set[str] = set()
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core._kernel import gamma as kernel
-from priory.core.typing import Array
 
 MAX_EXACT_COUNT = 2.0**53  # above it, neighbouring counts are the same float
 

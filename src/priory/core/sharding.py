@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-
-from priory.core.typing import Array
+from numpy import ndarray as Array
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController

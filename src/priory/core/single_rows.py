@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.input_guard import name_cells
 from priory.core.optional_attributes import optional_method
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.errors import DataError, KindError
 
 

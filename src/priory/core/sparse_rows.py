@@ -7,10 +7,10 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core._kernel import sparse as kernel
 from priory.core.sharding import N_THREADS, choose_threads, map_threads
-from priory.core.typing import Array
 
 MIN_ENTRIES_PER_THREAD = 1 << 18
 

@@ -37,8 +37,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array, ClassT
+from priory.core.typing import ClassT
 from priory.errors import NotLearnedError
 
 DerivedT = TypeVar("DerivedT")

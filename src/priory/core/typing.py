@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy import ndarray as Array
+from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     from scipy.sparse import sparray, spmatrix
@@ -15,7 +16,6 @@ P = ParamSpec("P")  # the parameters of a wrapped function
 ReturnT = TypeVar("ReturnT")  # what it returns
 ClassT = TypeVar("ClassT", bound=type)  # a class that is decorated
 
-Array = NDArray[Any]
 ColumnKind = Literal["number", "label", "text", "empty"]  # how the cells of a column are parsed
 Label = str | int | float | bool  # the name of a class
 Seed: TypeAlias = "int | np.random.Generator | None"  # accepted by numpy.random.default_rng

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray as Array
 from sklearn.utils.validation import check_is_fitted
 
 from priory.core.sharding import use_one_thread
-from priory.core.typing import Array
 from priory.errors import DataError, KindError, StaleModelError, suggest_name
 from priory.estimators.label_encoding import encode_labels
 from priory.estimators.learned_classifier import CorrectedClassifier

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.engines import partitions
 from priory.engines.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 from priory.errors import MissingDependencyError, PrioryError

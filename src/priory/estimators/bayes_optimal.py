@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.model_selection import BaseCrossValidator
@@ -28,7 +29,7 @@ from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.optional_attributes import optional_method
 from priory.core.single_rows import SingleRowMethods
-from priory.core.typing import Array, Classifier, Label, MatrixLike, RandomState
+from priory.core.typing import Classifier, Label, MatrixLike, RandomState
 from priory.errors import DataError, PrioryError
 from priory.estimators.folds import make_splitter
 from priory.estimators.sklearn_compat import BaseComposition, take_table_rows

@@ -6,6 +6,7 @@ import warnings
 from typing import Literal, Self
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import BaseCrossValidator, cross_val_predict
@@ -17,7 +18,7 @@ from priory.calibration import calibration_maps
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.single_rows import SingleRowMethods
-from priory.core.typing import Array, MatrixLike
+from priory.core.typing import MatrixLike
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
 

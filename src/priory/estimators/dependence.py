@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray as Array
 from scipy.stats import chi2, rankdata
 
 from priory.core.display_table import DisplayTable
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
 from priory.estimators.naive_bayes import NaiveBayes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.model_selection import (
     BaseCrossValidator,
@@ -16,7 +17,7 @@ from sklearn.model_selection import (
 )
 
 from priory.calibration.calibrator import CALIBRATION_FOLDS
-from priory.core.typing import Array, RandomState
+from priory.core.typing import RandomState
 
 
 def make_splitter(cv: int | BaseCrossValidator, labels: Array, random_state: RandomState) -> BaseCrossValidator:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.input_guard import guard_input, is_masked_array, list_arrow_cells
 from priory.core.statistics import find_members
-from priory.core.typing import Array
 from priory.errors import DataError, KindError
 
 CONTAINERS = {"set", "frozenset", "dict", "list", "tuple", "ndarray"}  # types of what holds several labels

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.calibration.corrections import Corrections
@@ -15,7 +16,7 @@ from priory.core.display_table import DisplayTable, format_cell, join_html, join
 from priory.core.input_guard import check_same_type
 from priory.core.logspace import log_normalise, normalise
 from priory.core.optional_attributes import optional_attribute
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.errors import DataError, NotAvailableError, NotLearnedError, StaleModelError
 from priory.estimators.label_encoding import convert_to_numpy, encode_labels, sort_labels
 from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, raise_not_fitted

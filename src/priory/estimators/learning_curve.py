@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
-from priory.core.typing import Array, MatrixLike, Seed
+from priory.core.typing import MatrixLike, Seed
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier
 from priory.estimators.sklearn_compat import take_table_rows

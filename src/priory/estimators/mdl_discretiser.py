@@ -10,6 +10,7 @@ import math
 from typing import Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, x_log_y
-from priory.core.typing import Array, MatrixLike
+from priory.core.typing import MatrixLike
 
 
 @final

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -19,7 +20,7 @@ from priory.bayes.description_length import Bits, label_bits, to_bits
 from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, x_log_y
 from priory.core.single_rows import SingleRowMethods
-from priory.core.typing import Array, MatrixLike, RandomState
+from priory.core.typing import MatrixLike, RandomState
 from priory.errors import DataError
 from priory.tables.table import Table
 from priory.tables.table_reading import read_table

@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import normalise
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import CorrectedClassifier
 from priory.estimators.scikit_learn import BaseEstimator, raise_not_fitted

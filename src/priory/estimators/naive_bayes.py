@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.answer_lines import split_answers
 from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import register_estimator
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
 from priory.model.family_choice import argmax_evidence

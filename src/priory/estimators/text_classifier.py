@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import scipy
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.calibration.answer_lines import TextAnswers, finish_text_lines, split_text_answers
@@ -15,7 +16,7 @@ from priory.calibration.corrections import CalibratedModel
 from priory.core.display_table import DisplayTable
 from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import register_estimator
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.errors import DataError, NotAvailableError, StaleModelError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.text_rows import TextRows

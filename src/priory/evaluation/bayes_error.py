@@ -6,10 +6,11 @@ import math
 from typing import NamedTuple, cast
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
-from priory.core.typing import Array, MatrixLike
+from priory.core.typing import MatrixLike
 from priory.errors import DataError
 from priory.evaluation.intervals import Interval, proportion_interval
 from priory.regression.design_matrix import as_data_frame, encode_design_columns

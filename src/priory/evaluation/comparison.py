@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.decisions import NO_ANSWER, CostTable, LeastCost
 from priory.evaluation.intervals import Interval, mean_interval

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import ndtr
-from priory.core.typing import Array
 from priory.evaluation import intervals
 from priory.evaluation.intervals import Interval
 

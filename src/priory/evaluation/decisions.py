@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
-from priory.core.typing import Array
 from priory.errors import DataError, suggest_name
 
 ABSTAIN_NAME, FALSE_NEGATIVE, FALSE_POSITIVE = "abstain", "fn", "fp"

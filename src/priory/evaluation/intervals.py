@@ -6,8 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-
-from priory.core.typing import Array
+from numpy import ndarray as Array
 
 Z_95 = 1.959963984540054  # 95 % of a normal distribution is within this many standard deviations of its mean
 

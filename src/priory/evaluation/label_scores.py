@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.display_table import DisplayTable
-from priory.core.typing import Array
 
 LEAST_PROBABILITY = 1e-15
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.evaluation.curves import roc_curve
 from priory.evaluation.intervals import Interval
 

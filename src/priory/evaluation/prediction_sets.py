@@ -14,8 +14,8 @@ References
 from __future__ import annotations
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.scores import Scores
 

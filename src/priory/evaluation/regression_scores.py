@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.evaluation.intervals import Interval, mean_interval, proportion_interval
 from priory.evaluation.score_table import align_text_columns
 

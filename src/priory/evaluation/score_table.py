@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from numpy import ndarray as Array
+
 from priory.core.display_table import DisplayTable, display_width, join_html, pad_to_width
-from priory.core.typing import Array
 from priory.evaluation.intervals import Interval
 from priory.model.ledger_output import format_value
 

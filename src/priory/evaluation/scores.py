@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.display_table import import_pandas
 from priory.core.input_guard import check_sample_weight
 from priory.core.logspace import expit, log, x_log_y
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation import curves, intervals, score_table
 

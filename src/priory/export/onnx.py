@@ -12,10 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 import priory
 from priory.core.logspace import log_normalise
-from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier

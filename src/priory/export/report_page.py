@@ -9,8 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 from priory.evaluation.curves import ReliabilityBin
 from priory.model.ledger_output import find_widest
@@ -98,7 +98,6 @@ def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
         ("calibration", "Calibration", scored),
         ("answers", "Correct and wrong answers", scored),
         ("curve", "Learning curve", "curve" in figures),
-        ("compared", "Beside other models", scored and bool(page["compared"])),
         ("evidence", "The strongest evidence", bool(page["strongest"])),
         ("mistakes", "The worst mistakes", bool(page["mistakes"])),
         ("columns", "The columns", bool(page["columns"])),

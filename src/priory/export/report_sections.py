@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.calibration_maps import fit_calibration_map
 from priory.core.logspace import log
-from priory.core.typing import Array, Classifier, Label
+from priory.core.typing import Classifier, Label
 from priory.errors import PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
 from priory.estimators.learned_classifier import CorrectedClassifier

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import log, log_sum_exp
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.estimators.sklearn_compat import take_table_rows
 from priory.model.ledger import Ledger, TokenEvidence
 from priory.model.ledger_output import DECIBANS_PER_NAT

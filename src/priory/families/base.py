@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import assign_single_class
@@ -28,7 +29,7 @@ from priory.core.display_table import DisplayTable, EstimateTable
 from priory.core.exact_sums import ExactSums
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import BY_CLASS, Registration, Statistics, add_registration
-from priory.core.typing import Array, ColumnKind
+from priory.core.typing import ColumnKind
 from priory.errors import DataError
 from priory.families.open_columns import OpenColumns, OpenRecord
 from priory.families.open_guards import ColumnGuard, RecordGuard

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import betaincinv, betaln, log, x_log_y
 from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, register_record, subtract_counts
-from priory.core.typing import Array
 from priory.families import dirichlet
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.open_columns import OpenBooleans, OpenColumns

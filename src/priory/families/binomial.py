@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, find_misshapen_sums
 from priory.core.logspace import betaln, log, log_factorial, x_log_y
 from priory.core.statistics import Statistics, register_record
-from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 from priory.families.bernoulli import Bernoulli
 

@@ -8,13 +8,14 @@ from functools import partial
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import log
 from priory.core.statistics import find_members
-from priory.core.typing import Array, ColumnKind
+from priory.core.typing import ColumnKind
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero, register_family

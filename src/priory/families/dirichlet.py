@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import betaincinv, gammaln
-from priory.core.typing import Array
 from priory.families.base import nan_where_zero
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.logspace import LOG_TWO_PI, gammainccinv, gammaln, log, stdtrit
-from priory.core.typing import Array
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
 from priory.families.open_columns import OpenColumns, OpenGaussians

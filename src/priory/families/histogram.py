@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import gammaln, log
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import Family, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family

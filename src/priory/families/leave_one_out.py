@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import gammaln
-from priory.core.typing import Array
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index, log_alpha_prior
 from priory.families.value_counts import ValueCounts
 

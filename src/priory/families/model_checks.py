@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.display_table import DisplayTable
-from priory.core.typing import Array
 from priory.families.base import Family
 
 NOT_DRAWN = ("values", "edges")  # parts of the parameters that are known and not random

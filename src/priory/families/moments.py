@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core import exact_products
 from priory.core.exact_sums import ExactSums, compute_means, compute_variances, find_misshapen_sums
 from priory.core.statistics import Statistics, register_record, subtract_counts
-from priory.core.typing import Array
 from priory.errors import NotLearnedError
 
 MAX_STEP_DIGITS = 6  # decimal places up to which the step of a column is searched

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.column_kernels import round_number_to_bits
 from priory.core.logspace import MAX_EXACT_COUNT, gammaln, log_sum_exp
-from priory.core.typing import Array
 from priory.families.moments import MIN_VARIATION, Moments
 from priory.families.value_counts import CategoricalCells, ValueCounts
 

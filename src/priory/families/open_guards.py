@@ -13,9 +13,9 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core._kernel import rows as kernel
-from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.families.moments import Moments
 from priory.families.open_columns import OpenRecord

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import MAX_EXACT_COUNT, gammaincinv, gammaln, log, log_factorial, x_log_y
 from priory.core.statistics import Statistics, register_record
-from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, register_family
 from priory.families.open_columns import OpenColumns, OpenPoisson

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.display_table import EstimateTable
 from priory.core.sparse_rows import SparseRows
-from priory.core.typing import Array, ColumnKind
+from priory.core.typing import ColumnKind
 from priory.families.base import ColumnFamily, register_family
 from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.statistics import Statistics, is_increasing, register_record, subtract_counts
-from priory.core.typing import Array
 from priory.errors import KindError, NotLearnedError
 
 

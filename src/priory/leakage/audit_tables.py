@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy import ndarray as Array
 from sklearn.base import BaseEstimator
 
-from priory.core.typing import Array
 from priory.estimators.text_classifier import TextClassifier
 from priory.families.value_counts import encode_values
 from priory.leakage.findings import Effect

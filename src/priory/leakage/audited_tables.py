@@ -8,11 +8,11 @@ from typing import TypeGuard
 
 import narwhals as nw
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from priory.core.input_guard import check_frame
-from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, suggest_name
 from priory.leakage.audit_tables import AuditColumn, AuditData
 from priory.tables import table_reading as tables

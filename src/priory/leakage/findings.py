@@ -10,10 +10,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+from numpy import ndarray as Array
 from scipy.special import betainc, betaincinv, chdtrc, rel_entr
 
 from priory.core.display_table import import_pandas
-from priory.core.typing import Array
 from priory.evaluation.curves import roc_curve
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.content_hash import scramble_bits
-from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditColumn, AuditData
 
 SIGNIFICANT_DIGITS = 6  # of a typical number; further digits count as rounding

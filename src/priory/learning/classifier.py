@@ -15,10 +15,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.atomic_state import LockOwner
 from priory.core.logspace import normalise
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.learning.learned import LabelEncoder, Learned, answer, forget, learn_more
 from priory.learning.row_buffer import RowBuffer
 from priory.learning.row_kind import RowKind

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, Self, runtime_checkable
 
-from priory.core.typing import Array
+from numpy import ndarray as Array
+
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.learning.learned import LabelEncoder, Learned, count, settle
 from priory.learning.row_kind import RowKind

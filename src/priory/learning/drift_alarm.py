@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.table_encoding import TableEncoding
 from priory.core.display_table import format_cell
 from priory.core.logspace import betaln, gammaln, log_sum_exp
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.row_kind import Parameters
 from priory.learning.table_rows import TableRows

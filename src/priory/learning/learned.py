@@ -25,13 +25,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.corrections import CalibratedModel, Corrections
 from priory.core.input_guard import check_sample_weight, describe_similar_labels, round_weights
 from priory.core.logspace import log_normalise
 from priory.core.sharding import find_memory_limit, score_shards
 from priory.core.statistics import find_members, find_unlearned_row
-from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError, suggest_name
 from priory.learning.row_kind import Batch, RowKind, warn_user
 from priory.learning.standby import Standby, derive_standby

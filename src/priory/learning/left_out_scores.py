@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import log_normalise
-from priory.core.typing import Array
 from priory.errors import DataError, StaleModelError
 from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
 from priory.learning.row_kind import Batch

@@ -12,11 +12,11 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.code_counts import count_learned_codes, find_log_ratios, find_log_shares
 from priory.calibration.corrections import Corrections
 from priory.calibration.members import RowCodes
-from priory.core.typing import Array
 from priory.learning.row_kind import RowKind
 from priory.model.open_model import RowT
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array
 from priory.learning.learned import Learned, answer
 from priory.learning.left_out_scores import judge_kept_rows
 from priory.model.cells import take_rows

@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 from scipy import sparse
 
 from priory.calibration.table_encoding import TableEncoding, make_one_hot
 from priory.calibration.token_tables import MarkedTexts, scale_rows
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.learned import Learned, answer
 from priory.learning.left_out_scores import judge_kept_rows

@@ -16,10 +16,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.exact_sums import ExactSums
 from priory.core.statistics import find_registration
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.learned import LabelEncoder, Learned, check_rows
 from priory.learning.row_kind import RowKind

@@ -23,11 +23,11 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.corrections import CalibratedModel, Corrections
 from priory.calibration.tempering import Tempering
 from priory.core.statistics import find_members
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.histogram import Histogram
 from priory.families.value_counts import ValueCounts

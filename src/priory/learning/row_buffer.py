@@ -15,11 +15,11 @@ from dataclasses import replace
 from typing import Any, Generic
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.corrections import Corrections, Succession
 from priory.calibration.row_corrections import RowCorrections, step_tempering
 from priory.core.logspace import log_normalise_row
-from priory.core.typing import Array
 from priory.learning.learned import Learned, settle
 from priory.learning.live_evidence import LiveCounts, can_follow_counts
 from priory.learning.row_kind import RowKind

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError, PrioryWarning
 from priory.model.cells import Cells
 from priory.model.model_statistics import ModelStatistics

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.calibrator import choose_smoothing
 from priory.core.input_guard import describe_difference
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import Cells, TextCells

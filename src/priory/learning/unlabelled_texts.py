@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.calibration.token_tables import (
     LeftOutAnswers,
@@ -26,7 +27,6 @@ from priory.calibration.token_tables import (
 )
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.learning.learned import Learned
 from priory.learning.row_kind import RowKind

@@ -13,10 +13,10 @@ from hashlib import blake2b
 from typing import Protocol, Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.sharding import ColumnSubset
 from priory.core.statistics import Statistics, register_record
-from priory.core.typing import Array
 from priory.families.value_counts import CategoricalCells, ValueCounts, drop_absent_labels, take_shown_values
 from priory.text.documents import PackedDocuments
 from priory.text.normal_forms import Document

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array, ColumnKind
+from priory.core.typing import ColumnKind
 from priory.errors import KindError
 from priory.families.value_counts import encode_values
 from priory.model.cells import hash_value

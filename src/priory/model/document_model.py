@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import SparseRows, sum_entries
-from priory.core.typing import Array
 from priory.model.cells import Cells, TextCells
 from priory.model.ledger import EvidenceTerms, measure_text_lengths
 from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.families.base import AnyFamily
 from priory.families.leave_one_out import LeaveOneOutResult
 from priory.families.value_counts import ValueCounts

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.display_table import import_pandas
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.errors import DataError
 from priory.model.ledger_output import (
     DECIBANS_PER_NAT,

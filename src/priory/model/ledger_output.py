@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.display_table import (
     SHADES,
@@ -19,7 +20,7 @@ from priory.core.display_table import (
     join_words,
     pad_to_width,
 )
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.errors import DataError, MissingDependencyError
 
 if TYPE_CHECKING:

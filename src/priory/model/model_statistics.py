@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
@@ -18,7 +19,6 @@ from priory.core.statistics import (
     is_increasing,
     register_record,
 )
-from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.model.cells import Cells, place_columns, take_columns
 from priory.model.row_sample import RowSample

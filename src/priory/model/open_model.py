@@ -8,10 +8,10 @@ from heapq import heapify, heappop, heappush
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.content_hash import scramble_number
 from priory.core.statistics import ROUNDING_TOLERANCE
-from priory.core.typing import Array
 from priory.model.cells import Cells, TextCells, hash_bytes
 from priory.model.document_model import DocumentModel
 from priory.model.ledger import measure_text_length

@@ -12,11 +12,11 @@ from math import isinf, isnan, nan
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core._kernel.rows import hash_numbers
 from priory.core.content_hash import WORD_MASK, scramble_number
 from priory.core.input_guard import name_cells
-from priory.core.typing import Array
 from priory.families.open_columns import OpenColumns
 from priory.families.open_guards import ColumnGuard
 from priory.families.text import split_record

@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.display_table import DisplayTable, EstimateTable, format_cell, import_pandas, join_html
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.model.table_model import Model
 from priory.text.text_model import TextModel, TextRecords
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.content_hash import WORD_MASK, scramble_bits, scramble_number
 from priory.core.sharding import map_shards
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics, register_record
-from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.model.cells import Cells, hash_bytes, hash_value, take_rows
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.statistics import register_record
-from priory.core.typing import Array, ColumnKind
+from priory.core.typing import ColumnKind
 from priory.errors import DataError, KindError
 from priory.families import Bernoulli, Categorical, Gaussian, Text
 from priory.families.base import AnyFamily, ColumnFamily, auto_candidates, families_by_name, is_registered_family

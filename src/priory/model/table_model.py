@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import SparseRows
-from priory.core.typing import Array
 from priory.families import Text
 from priory.families.base import AnyFamily
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID

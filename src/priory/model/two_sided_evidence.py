@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.model.document_model import DocumentModel
 from priory.model.ledger import SideOfClass
 from priory.model.ledger_output import DECIBANS_PER_NAT

@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -24,7 +25,6 @@ from priory.core.logspace import log, log_factorial
 from priory.core.sharding import map_shards, score_shards, split_rows
 from priory.core.single_rows import wrap_named_row
 from priory.core.statistics import Statistics, count_columns, list_record_types
-from priory.core.typing import Array
 from priory.errors import DataError, PrioryWarning
 from priory.estimators.learned_classifier import LearnedClassifier
 from priory.families.moments import Moments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
@@ -10,7 +11,6 @@ from priory.core.column_kernels import count_codes, score_by_lookup
 from priory.core.optional_attributes import optional_attribute
 from priory.core.sharding import map_shards
 from priory.core.statistics import register_estimator
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.value_counts import ValueCounts

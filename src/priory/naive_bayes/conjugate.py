@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
@@ -18,7 +19,6 @@ from priory.core.column_kernels import sum_by_class
 from priory.core.logspace import MAX_EXACT_COUNT
 from priory.core.sharding import score_shards
 from priory.core.statistics import Statistics, register_estimator
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
 from priory.families import Bernoulli, Gamma, Poisson

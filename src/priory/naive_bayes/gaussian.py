@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import Tags
@@ -15,7 +16,6 @@ from priory.core.column_kernels import score_gaussian
 from priory.core.exact_sums import ExactSums
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.statistics import register_estimator
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.label_encoding import convert_to_numpy
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
 from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import Statistics, register_estimator, register_record
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.naive_bayes import array_rows

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
@@ -13,7 +14,6 @@ from scipy.special import gammaln
 from priory.core.logspace import LOG_TWO_PI
 from priory.core.sharding import score_shards
 from priory.core.statistics import register_estimator
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.learned_classifier import LearnedClassifier, find_classifier_fault
 from priory.families.base import nan_where_zero

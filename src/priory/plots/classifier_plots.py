@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array, Label
+from priory.core.typing import Label
 from priory.errors import DataError
 from priory.model.ledger import Ledgers
 from priory.model.ledger_output import format_value

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.estimators.dependence import Dependence
 from priory.evaluation.scores import Scores

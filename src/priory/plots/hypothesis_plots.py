@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.bayes import Continuum, Hypotheses, JointTable
 from priory.bayes.hypothesis_space import HypothesisSpace, NameT
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import ArrayFamily
 from priory.model.probability_tables import count_parameters

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
-from priory.core.typing import Array, RandomState
+from priory.core.typing import RandomState
 from priory.errors import DataError
 from priory.plots.canvas import BLUE, INK_COLOUR, RED, create_axes
 

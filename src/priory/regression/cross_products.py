@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core import exact_products
 from priory.core.exact_sums import ExactSums
 from priory.core.statistics import Statistics, register_record
-from priory.core.typing import Array
 from priory.errors import DataError, NotLearnedError
 
 TERM_KINDS = ("value", "level", "missing")

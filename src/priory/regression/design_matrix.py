@@ -7,12 +7,12 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from priory.core.input_guard import check_frame
-from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.regression.cross_products import CrossProducts, Term, centre_products
 

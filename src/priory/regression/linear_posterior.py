@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import NamedTuple, Self, final
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dtrtri
@@ -22,7 +23,6 @@ from scipy.special import gammaln, stdtrit
 
 from priory.core.logspace import LOG_TWO_PI, log
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.regression.cross_products import CrossProducts, centre_products
 

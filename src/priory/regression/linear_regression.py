@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags, check_random_state
@@ -16,7 +17,7 @@ from priory.core.atomic_state import replace_state
 from priory.core.input_guard import check_same_columns, check_same_type, check_sample_weight, guard_input
 from priory.core.optional_attributes import optional_attribute
 from priory.core.statistics import find_unlearned_row, register_estimator
-from priory.core.typing import Array, MatrixLike, RandomState
+from priory.core.typing import MatrixLike, RandomState
 from priory.errors import DataError, NotLearnedError
 from priory.regression import design_matrix
 from priory.regression.cross_products import CrossProducts, Term, accumulate_products, build_design_matrix

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray as Array
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize_scalar
@@ -24,7 +25,6 @@ from scipy.special import ndtr, ndtri
 
 from priory.core.logspace import log_normalise
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.errors import DataError
 
 INTERCEPT_PRIOR_PRECISION = 0.01  # N(0, 10²), which is nearly flat

@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -20,7 +21,7 @@ from priory.core.optional_attributes import optional_attribute, optional_method
 from priory.core.sharding import limit_blas_threads
 from priory.core.single_rows import SingleRowMethods
 from priory.core.statistics import is_increasing, register_estimator
-from priory.core.typing import Array, MatrixLike, RandomState
+from priory.core.typing import MatrixLike, RandomState
 from priory.errors import DataError, PrioryWarning
 from priory.regression import logistic_posterior, mcmc
 from priory.regression.design_matrix import encode_declared_classes, resolve_declared_classes

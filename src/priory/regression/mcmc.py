@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.errors import MissingDependencyError
 from priory.regression.logistic_posterior import LaplaceApproximation, TrainingExamples
 

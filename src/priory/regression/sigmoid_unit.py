@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from priory.core.atomic_state import replace_state
 from priory.core.input_guard import guard_input
 from priory.core.single_rows import SingleRowMethods
-from priory.core.typing import Array, MatrixLike
+from priory.core.typing import MatrixLike
 from priory.errors import DataError
 from priory.regression.design_matrix import encode_declared_classes, resolve_declared_classes
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
+from numpy import ndarray as Array
 from starlette.responses import Response
 
 import priory
-from priory.core.typing import Array
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.evaluation.decisions import ABSTAIN, decide
 from priory.evaluation.scores import Scores

@@ -12,7 +12,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import accumulate
 
-from priory.core.typing import Array
+from numpy import ndarray as Array
+
 from priory.errors import ServiceError
 from priory.service.labelled_rows import RowBatch, convert_to_input, join_row_batches
 from priory.service.metrics import Metrics

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.tables import dates
 from priory.tables.dates import Dates, Zones

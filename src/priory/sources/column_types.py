@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.families.base import families_by_name
 from priory.sources import cell_parsing as cells

@@ -18,10 +18,10 @@ from itertools import chain
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 
 import priory
 from priory.core.sharding import N_THREADS, total_memory_bytes
-from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
 from priory.storage.saved_files import ALIGNMENT_BYTES, FileBytes, hash_blocks, make_padding, read_into_memory
 from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey

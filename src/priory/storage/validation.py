@@ -13,12 +13,12 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy import ndarray as Array
 
 import priory
 from priory.calibration.corrections import Corrections
 from priory.core import statistics as registration
 from priory.core.statistics import EstimatorRegistration, Registration, SelfChecking, Statistics
-from priory.core.typing import Array
 from priory.errors import DataError, ModelFileError
 from priory.model.model_statistics import ModelStatistics
 

@@ -12,9 +12,9 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.statistics import EstimatorRegistration, Registration, Statistics
-from priory.core.typing import Array
 from priory.errors import KindError, ModelFileError
 from priory.storage import validation
 from priory.storage.container import ARRAY_DTYPES, MAX_AXIS_LENGTH, ArraySections, FileContents, Json, is_storable_dtype

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import DataError, KindError
 
 # The date, and the hour as written, in local time: an offset after it is matched but not applied.

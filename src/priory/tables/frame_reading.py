@@ -8,8 +8,8 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.tables import table
 from priory.tables.dates import Zones, choose_zone, convert_moments, name_zone, read_moments

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-
-from priory.core.typing import Array
+from numpy import ndarray as Array
 
 BLANKS = str.maketrans(dict.fromkeys("\u00a0\u2007\u2009\u202f", " ") | {"\u2212": "-", "\u2019": "'"})
 SEPARATORS = ((",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("'", ","), ("", "."), ("", ","))

@@ -13,10 +13,11 @@ from typing import SupportsFloat
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 
 from priory.core.input_guard import check_unique_names, list_arrow_cells
 from priory.core.sharding import map_shards
-from priory.core.typing import Array, ColumnKind
+from priory.core.typing import ColumnKind
 from priory.errors import DataError, KindError, suggest_name
 from priory.families.value_counts import CategoricalCells, encode_values, find_missing
 from priory.tables import dates

@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any, TypeGuard
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array, name_cells
-from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.tables import table
 from priory.tables.dates import Zones

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, final
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.logspace import gammaln, log, log_or_zero
 from priory.core.sparse_rows import SparseRows, multiply_entries
-from priory.core.typing import Array
 from priory.text.sparse_counts import CountTable, SparseCounts, check_dense_size, make_csr
 from priory.text.token_counts import BagCounts
 

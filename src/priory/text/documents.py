@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TypeVar, final, overload
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core import sharding
 from priory.core.input_guard import guard_input, list_arrow_cells
-from priory.core.typing import Array
 from priory.errors import DataError, KindError
 from priory.text.normal_forms import Document, Reader, normalize_text
 

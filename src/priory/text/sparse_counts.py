@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.sharding import find_memory_limit
 from priory.core.sparse_rows import sum_entries_by_class
 from priory.core.statistics import Statistics, register_record, subtract_counts
-from priory.core.typing import Array
 from priory.errors import ModelTooLargeError, NotLearnedError
 
 if TYPE_CHECKING:

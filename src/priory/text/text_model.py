@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core._kernel import text as kernel
 from priory.core.display_table import EstimateTable
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import ROW_SUM_TOLERANCE
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.text import document_models
 from priory.text.normal_forms import Document

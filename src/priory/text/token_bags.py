@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core._kernel import text as kernel
 from priory.core.content_hash import scramble_bits
 from priory.core.sparse_rows import sort_entries, sum_entries, take_entries
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.errors import ModelTooLargeError
 from priory.text import tokenizer as reading
 from priory.text.documents import DocumentBatch, count_code_points, drop_empty_documents, find_nonempty_documents

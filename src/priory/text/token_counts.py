@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.statistics import Statistics, register_record, subtract_counts
-from priory.core.typing import Array
 from priory.errors import NotLearnedError
 from priory.text import tokenizer as reading
 from priory.text.documents import check_classes_and_weights, check_document_count, iter_document_batches

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core._kernel import text as kernel
 from priory.core.sparse_rows import SparseRows, sum_entries
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.text import tokenizer as reading
 from priory.text import vocabulary as hashing
 from priory.text.documents import DocumentBatch, prepare_document, read_documents

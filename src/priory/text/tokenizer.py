@@ -12,11 +12,11 @@ from functools import lru_cache, partial
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core._kernel import text as kernel
 from priory.core._kernel import token_spans
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 from priory.text.documents import (
     CONTEXT_DEPENDENT_LETTERS,

@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core._kernel import text as kernel
 from priory.core.sharding import total_memory_bytes
 from priory.core.statistics import register_record
-from priory.core.typing import Array
 from priory.errors import DataError, ModelTooLargeError, StaleModelError
 from priory.text import token_counts as counting
 from priory.text import tokenizer as reading

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple, Unpack
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy import ndarray as Array
 
 from priory.core.sharding import space_evenly
-from priory.core.typing import Array
 from priory.errors import DataError, suggest_name
 from priory.evaluation.decisions import find_class_index
 from priory.evaluation.intervals import Interval, mean_interval

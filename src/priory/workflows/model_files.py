@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 
 import priory
-from priory.core.typing import Array
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.evaluation.decisions import ABSTAIN_NAME, Costs, find_class_index, parse_finite
 from priory.model.model_statistics import ClassWeight
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from priory import BayesianLinearRegression, NaiveBayes, TextClassifier
 
-    TableOrTextClassifier = NaiveBayes | TextClassifier
-    FileModel = TableOrTextClassifier | BayesianLinearRegression
-    PathLike = str | os.PathLike[str]
-    Paths = PathLike | Sequence[PathLike]
-    ModelOrPath = FileModel | PathLike
+    TableOrTextClassifier: TypeAlias = NaiveBayes | TextClassifier
+    FileModel: TypeAlias = TableOrTextClassifier | BayesianLinearRegression
+    PathLike: TypeAlias = str | os.PathLike[str]
+    Paths: TypeAlias = PathLike | Sequence[PathLike]
+    ModelOrPath: TypeAlias = FileModel | PathLike
 
 
 def ignore_note(_: str) -> None:

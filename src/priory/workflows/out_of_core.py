@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 
 from priory.core import sharding
 from priory.core.statistics import Statistics
-from priory.core.typing import Array
 from priory.learning.counting import add_parts
 from priory.model.cells import Cells, TextCells, take_rows
 from priory.model.model_statistics import ModelStatistics

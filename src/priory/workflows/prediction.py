@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 
 import priory
 from priory.core.statistics import find_members
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.evaluation.decisions import NO_ANSWER, Costs, DecisionRule, LeastCost, Thresholds, make_thresholds
 from priory.model.ledger_output import DECIBANS_PER_NAT

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 import pyarrow as pa
+from numpy import ndarray as Array
 
 import priory
 from priory.core.display_table import join_words
 from priory.core.input_guard import describe_similar_labels
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.sources import FileReader, FileRows, RowChunk, column_types
 from priory.sources.byte_streams import format_path, peek_first, read_ahead

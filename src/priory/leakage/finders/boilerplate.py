@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.leakage import findings
 from priory.leakage.audit_tables import AuditData, mark_correct_documents, sample_documents
 from priory.leakage.finders.columns import CERTAIN_COPY_SKILL, STRONG_SKILL, skill_p_value

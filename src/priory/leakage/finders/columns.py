@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.leakage import findings
 from priory.leakage.audit_tables import AuditColumn, AuditData, BinnedNaiveBayes, ColumnVote
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion

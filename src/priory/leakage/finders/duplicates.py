@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy import ndarray as Array
 
 from priory.core.content_hash import scramble_bits
-from priory.core.typing import Array
 from priory.leakage import findings
 from priory.leakage.audit_tables import AuditData, class_frequencies
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion, binomial_tail

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditColumn, AuditData, bin_cells, count_class_bins
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion, measure_association
 

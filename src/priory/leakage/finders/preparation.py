@@ -12,11 +12,11 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy import ndarray as Array
 from scipy.sparse import vstack
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
-from priory.core.typing import Array
 from priory.errors import DataError
 from priory.leakage.audit_tables import AuditData
 from priory.leakage.findings import Finding, Severity, Suspicion

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy import ndarray as Array
 from scipy.special import ndtr
 
-from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditData, BinnedNaiveBayes
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.leakage.audit_tables import AuditColumn, AuditData, bin_cells, count_class_bins
 from priory.leakage.findings import Finding, Severity, Suspicion, clopper_pearson_interval, measure_association
 

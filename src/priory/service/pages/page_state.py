@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from numpy import ndarray as Array
 
-from priory.core.typing import Array
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest
 from priory.service.handlers import write_upload
