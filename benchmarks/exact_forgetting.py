@@ -225,7 +225,7 @@ KINDS: list[Kind] = [
     Kind("NaiveBayes, mixed", partial(make_table_model, families={"note": "text"}), MIXED),
     *(
         Kind(f"TextClassifier, {model}", partial(make_text_model, model=model), {"text": draw_text}, "texts")
-        for model in ("binary", "multinomial", "bernoulli", "poisson", "complement")
+        for model in ("binary", "multinomial", "bernoulli")
     ),
     *(
         Kind(f"TextClassifier, {name}", partial(make_text_model, model=m, **options), {"text": draw_text}, "texts")

@@ -52,8 +52,8 @@ def make_examples() -> list[Example]:
         {"buckets": 8},
         {"vocabulary": ["win", "lunch"], "unknown": True, "alpha": "evidence"},
         {"model": "bernoulli", "class_prior": {"ham": 0.5, "spam": 0.5}},
-        {"model": "complement", "stop_words": ["at"], "alpha": "loo"},
-        {"model": "poisson", "max_df": 0.9, "max_features": 5, "class_prior": [0.3, 0.7], "calibrate": False},
+        {"model": "bernoulli", "stop_words": ["at"], "alpha": "loo"},
+        {"model": "multinomial", "max_df": 0.9, "max_features": 5, "class_prior": [0.3, 0.7], "calibrate": False},
         {"refine": True, "analyzer": "char", "ngram_range": (2, 2)},
     ]
     drop_ins = [

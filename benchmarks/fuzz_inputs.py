@@ -56,7 +56,7 @@ ESTIMATORS: list[tuple[Callable[..., Any], dict[str, list[Any]]]] = [
     (
         pr.TextClassifier,
         {
-            "model": ["binary", "multinomial", "complement", "odd"],
+            "model": ["binary", "multinomial", "bernoulli", "odd"],
             "alpha": [1.0, 0.0, -1, "evidence", "loo", "odd"],
             "buckets": [None, 8, 0, -1, 10**12],
             "ngram_range": [(1, 1), (1, 2), (2, 1), (0, 0)],

@@ -33,12 +33,12 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
     "calibration": (2_990, 21),
-    "cli": (1_850, 13),
+    "cli": (1_900, 14),
     "core": (1_935, 16),
     "engines": (440, 5),
     "estimators": (1_925, 15),
     "evaluation": (1_030, 12),
-    "export": (880, 7),
+    "export": (865, 7),
     "families": (2_390, 18),
     "leakage": (1_730, 16),
     "learning": (2_600, 17),
@@ -52,7 +52,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "tables": (790, 6),
     "text": (2_550, 15),
     "top": (80, 3),
-    "workflows": (2_430, 14),
+    "workflows": (2_350, 14),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_720, 6, 124

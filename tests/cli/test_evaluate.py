@@ -6,7 +6,6 @@ import subprocess
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
 
 import priory
@@ -97,21 +96,6 @@ def test_two_models_are_compared_on_the_same_rows(evaluate, trained, run):
     assert answer["differences"][name]["log_loss"]["value"] > 0
 
 
-def test_scikit_learn_is_judged_on_the_same_folds(evaluate):
-    answer = evaluate("full.priory", "old.csv", "--against", "sklearn", "--folds", "3")
-    assert set(answer["compared"]) == {"logistic regression", "gradient boosting"}
-    for scores in answer["compared"].values():
-        assert scores["rows"] == answer["scores"]["rows"] == 400
-        assert scores["confusion"] != answer["scores"]["confusion"]
-        assert 0.65 < scores["accuracy"]["value"] < 0.95
-
-
-def test_a_text_model_has_peers_too(mail, run):
-    code, out, _ = run("evaluate", "mail.priory", "mail.csv", "--against", "sklearn", "--folds", "3", "--json")
-    assert code == 0
-    assert {one["rows"] for one in json.loads(out)["compared"].values()} == {6}
-
-
 def test_the_learning_curve_has_fewer_rows_and_judges_the_others(evaluate):
     curve = evaluate("full.priory", "old.csv", "--curve")["curve"]
     assert [(int(n), scores["rows"]) for n, scores in curve.items()] == [
@@ -148,9 +132,9 @@ def test_costs_are_those_of_the_truth(evaluate):
 
 
 def test_all_of_it_in_one_process(trained):
-    command = [*PRIORY, "evaluate", "full.priory", "old.csv", "--folds", "3", "--against", "sklearn", "--by", "side"]
+    command = [*PRIORY, "evaluate", "full.priory", "old.csv", "--folds", "3", "--compare", "poor.priory"]
     done = subprocess.run(
-        [*command, "--cost", "fn=5", "--lift", "--thresholds", "--curve"],
+        [*command, "--by", "side", "--cost", "fn=5", "--lift", "--thresholds", "--curve"],
         capture_output=True,
         text=True,
         cwd=trained,
@@ -200,15 +184,3 @@ def test_the_interval_of_a_difference_holds_the_true_difference():
         found = compare_scores(first, second).log_loss
         missed += not found.low <= expected <= found.high
     assert missed <= 20
-
-
-def test_peers_are_what_a_user_would_fit(evaluate, trained):
-    import pyarrow.csv
-
-    table = pyarrow.csv.read_csv(trained / "old.csv")
-    X = np.c_[np.array(table["income"]), np.array(table["job"]) == "yes"].astype(float)
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    y = np.array(table["verdict"])
-    own = cross_val_score(LogisticRegression(), X, y, cv=5).mean()
-    found = evaluate("full.priory", "old.csv", "--against", "sklearn")["compared"]["logistic regression"]
-    assert found["accuracy"]["value"] == pytest.approx(own, abs=0.03)

@@ -58,7 +58,7 @@ def paint(**given):
 )
 def test_an_option_and_a_field_are_all_that_a_new_option_needs(arguments, filled):
     assert CliRunner().invoke(paint, arguments).output == f"{filled}\n"
-    shown = CliRunner().invoke(paint, ["--help"]).output
+    shown = CliRunner().invoke(paint, ["--help-all"]).output
     assert "Colours:\n" in shown
     assert "--matt" in shown.partition("Colours:")[2]
 

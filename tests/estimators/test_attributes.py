@@ -22,8 +22,8 @@ SPACE = [("gaussian", GaussianNB()), ("logistic", LogisticRegression())]
 
 
 def text_models():
-    yield from (priory.TextClassifier(model) for model in ("binary", "multinomial", "bernoulli", "poisson"))
-    yield from (priory.TextClassifier("complement"), priory.TextClassifier("complement", buckets=16))
+    yield from (priory.TextClassifier(model) for model in ("binary", "multinomial", "bernoulli"))
+    yield priory.TextClassifier(buckets=16)
     yield from (priory.TextClassifier(alpha=alpha) for alpha in ("loo", "evidence", 0))
     yield priory.TextClassifier(refine=True)
     yield from (priory.TextClassifier(buckets=64), priory.TextClassifier(buckets=64, calibrate=False))

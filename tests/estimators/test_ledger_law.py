@@ -46,7 +46,7 @@ def models():
     texts = [row["text"] for row in rows]
     for options in ({}, {"calibrate": False}, {"structure": "naive"}, {"class_prior": "uniform"}):
         yield f"NaiveBayes {options}", pr.NaiveBayes(**options), rows, labels
-    for kind in ("binary", "multinomial", "bernoulli", "poisson", "complement"):
+    for kind in ("binary", "multinomial", "bernoulli"):
         for options in ({}, {"calibrate": False}, {"class_prior": "uniform"}):
             yield f"TextClassifier {kind} {options}", pr.TextClassifier(kind, **options), texts, labels
     yield "TextClassifier refined", pr.TextClassifier(refine=True), texts, labels

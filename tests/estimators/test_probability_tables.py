@@ -71,7 +71,7 @@ def test_numbers_show_the_parameters_of_their_family(family):
         assert mean == pytest.approx(x[label == 1].mean(), abs=0.05)
 
 
-@pytest.mark.parametrize("model", ["bernoulli", "multinomial", "binary", "poisson", "complement"])
+@pytest.mark.parametrize("model", ["bernoulli", "multinomial", "binary"])
 def test_words_show_what_the_text_model_multiplies(model):
     example = WORKED_EXAMPLES["book_and_movie_reviews"]
     texts, label = example["positive"] + example["negative"], ["positive"] * 4 + ["negative"] * 4

@@ -66,7 +66,7 @@ TABLES = [
     NaiveBayes(SUBJECT, refine=False, structure="naive", refresh_after=10.0),
 ]
 TEXTS = [
-    *(TextClassifier(kind, calibrate=False) for kind in ("binary", "multinomial", "poisson", "complement")),
+    *(TextClassifier(kind, calibrate=False) for kind in ("binary", "multinomial")),
     TextClassifier(memory=30),
     TextClassifier(memory=0),
     TextClassifier(refine=True),
@@ -190,7 +190,7 @@ def test_one_answer_is_that_of_a_table(case):
     assert_same_answers(model, model, rows[250:], 1e-5)
 
 
-@pytest.mark.parametrize("kind", ["binary", "multinomial", "poisson", "complement"])
+@pytest.mark.parametrize("kind", ["binary", "multinomial"])
 def test_what_a_text_teaches_counts_at_once(kind):
     texts, labels = make_texts(120)
     model = TextClassifier(kind, calibrate=False).fit(texts[:20], labels[:20])

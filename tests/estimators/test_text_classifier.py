@@ -8,11 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV
-from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
 import priory as pr
 from priory import inbox
@@ -32,7 +31,6 @@ PEERS = {
     "binary": (True, MultinomialNB),
     "multinomial": (False, MultinomialNB),
     "bernoulli": (True, BernoulliNB),
-    "complement": (False, ComplementNB),
 }
 
 
@@ -48,17 +46,6 @@ def test_it_has_the_numbers_of_a_scikit_learn_pipeline(model, ngrams, alpha):
     assert np.allclose(ours.predict_joint_log_proba(TEXTS[200:]), peer.predict_joint_log_proba(new), atol=1e-9)
     assert ours.vocabulary_ == vectoriser.get_feature_names_out().tolist()
     assert np.array_equal(ours.counts_, peer.feature_count_.T)
-
-
-def test_poisson_is_poisson():
-    from scipy.stats import poisson
-
-    model = TextClassifier("poisson", alpha=0.5).fit(TEXTS[:200], LABELS[:200])
-    x = CountVectorizer(vocabulary=model.vocabulary_).transform(TEXTS[200:205]).toarray()
-    rate = (model.counts_ + 0.5) / (model.class_count_ + 1)
-    joint = poisson.logpmf(x[:, :, None], rate).sum(axis=1) + np.log(model.class_count_ / 200)
-    expected = joint - logsumexp(joint, axis=1, keepdims=True)
-    assert np.allclose(model.predict_log_proba(TEXTS[200:205]), expected, atol=1e-9)
 
 
 # -- the laws ----------------------------------------------------------------------------------------------------
@@ -268,7 +255,7 @@ def test_bad_texts(texts, error, message):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"model": "trigram"}, "model is 'trigram'; use one of binary, multinomial, bernoulli, poisson, complement."),
+        ({"model": "trigram"}, "model is 'trigram'; use one of binary, multinomial, bernoulli."),
         ({"alpha": -1}, "alpha is -1; use a number from 0 to 1e+100, 'evidence' or 'loo'."),
         ({"alpha": "some"}, "alpha is 'some'; use a number from 0 to 1e+100, 'evidence' or 'loo'."),
         ({"max_df": 1.5}, "max_df is 1.5; use a number of documents, or a share of them from 0.0 to 1.0."),
@@ -301,7 +288,7 @@ def test_nul_is_a_separator_and_a_huge_token_is_harmless():
 
 
 def test_it_lives_in_scikit_learn():
-    search = GridSearchCV(TextClassifier(), {"model": ["binary", "complement"], "alpha": [0.3, 1.0]}, cv=3)
+    search = GridSearchCV(TextClassifier(), {"model": ["binary", "multinomial"], "alpha": [0.3, 1.0]}, cv=3)
     assert search.fit(TEXTS, LABELS).best_score_ > 0.7
     model = TextClassifier(alpha=0.3)
     assert clone(model).get_params() == model.get_params()
@@ -398,7 +385,7 @@ def test_the_form_of_a_text_changes_nothing(refine):
 
 
 @pytest.mark.parametrize("calibrate", ["loo", False])
-@pytest.mark.parametrize("model", ["binary", "multinomial", "bernoulli", "poisson", "complement"])
+@pytest.mark.parametrize("model", ["binary", "multinomial", "bernoulli"])
 @pytest.mark.parametrize("texts", [["1", "caf xe", "", "win cash"], ["one two", "caf xe", "two", "win cash"]])
 def test_without_smoothing_probabilities_are_never_nan(texts, model, calibrate):
     classifier = TextClassifier(model, alpha=0.0, calibrate=calibrate).fit(texts, list("xyxy"))

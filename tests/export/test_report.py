@@ -3,7 +3,6 @@
 import re
 import sys
 from base64 import b64encode
-from dataclasses import replace
 from hashlib import sha256
 from html import escape
 from html.parser import HTMLParser
@@ -17,7 +16,6 @@ import priory
 from priory import NaiveBayes, Scores, TextClassifier, audit, inbox, report
 from priory.errors import PrioryError
 from priory.estimators.learning_curve import score_by_rows
-from priory.evaluation.comparison import compare_scores
 from priory.export.html_report import ReportSubject
 
 pytest.importorskip("matplotlib")
@@ -126,16 +124,10 @@ def test_each_class_has_its_own_calibration(texts, of_texts):
         assert f'<td>{label}</td><td class="n">{mean:.1%}</td><td class="n">{share:.1%}</td>' in section
 
 
-def test_a_learning_curve_and_other_models_have_their_sections(texts):
+def test_a_learning_curve_has_its_section(texts):
     model, X, y = texts
-    scores = model.evaluate(X, y)
-    curve = score_by_rows(model, X, y, [100, 200])
-    guess = replace(scores, log_probabilities=np.full_like(scores.log_probabilities, -np.log(3)))
-    html = report(model, X, y, scores=scores, curve=curve, compared={"a guess": guess}).html
-    assert list_headings(html)[2:4] == ["Learning curve", "Beside other models"]
-    difference = compare_scores(guess, scores).log_loss
-    assert f'<td>a guess</td><td class="n">{guess.accuracy.value:.1%}</td>' in html
-    assert f'<td class="n">{difference:+.3f}</td>' in html
+    html = report(model, X, y, curve=score_by_rows(model, X, y, [100, 200])).html
+    assert list_headings(html)[2] == "Learning curve"
 
 
 def test_the_last_section_says_how_to_make_it_again(texts):

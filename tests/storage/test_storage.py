@@ -66,8 +66,8 @@ WRITINGS = [
     (pr.TextClassifier(), TEXTS, LABELS),
     (pr.TextClassifier("multinomial", ngram_range=(1, 2), alpha="evidence", min_df=2, stop_words="en"), TEXTS, LABELS),
     (pr.TextClassifier("bernoulli", vocabulary=["free", "meeting", "now"], unknown=True), TEXTS, LABELS),
-    (pr.TextClassifier("complement", buckets=64), TEXTS, LABELS),
-    (pr.TextClassifier("poisson", analyzer="char_wb", ngram_range=(2, 3), max_tokens=20_000), TEXTS, LABELS),
+    (pr.TextClassifier("multinomial", buckets=64), TEXTS, LABELS),
+    (pr.TextClassifier("multinomial", analyzer="char_wb", ngram_range=(2, 3), max_tokens=20_000), TEXTS, LABELS),
 ]
 LINES = [
     (pr.BayesianLinearRegression(), NUMBERS[:, 1:], NUMBERS[:, 0]),
@@ -151,7 +151,7 @@ def test_a_faded_model_keeps_its_clock(path):
 
 
 def test_a_model_that_learned_nothing_yet_keeps_its_parameters(path):
-    pr.save(pr.TextClassifier("poisson", ngram_range=(1, 2)), path)
+    pr.save(pr.TextClassifier("multinomial", ngram_range=(1, 2)), path)
     assert pr.load(path).fit(TEXTS, LABELS).ngram_range == (1, 2)
 
 

@@ -43,6 +43,7 @@ cost_options = OptionSection(
         "--cost NAME=COST...",
         "What mistakes cost: fn=10,fp=1 with two classes, TRUE:ANSWER=COST with any, and abstain=0.5 where giving "
         "no answer is allowed. The label is the answer of least expected cost.",
+        is_common=True,
     ),
     define_option(
         "--costs FILE",
@@ -62,6 +63,7 @@ threshold_option = OptionSection(
         "its probability is at least P.",
         _parse_thresholds,
         field="thresholds",
+        is_common=True,
     ),
 )
 

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 learned_option = options.OptionSection(
     "Judging",
     options.define_option(
-        "--learned", "MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds)."
+        "--learned",
+        "MODEL has learned these rows: predict each by a model that has not (leave-one-out, or folds).",
+        is_common=True,
     ),
 )
 judging_options = options.OptionSection(
     "Judging",
-    options.define_option("--folds K", "Learned rows: cross-validation in K folds.", click.IntRange(2)),
+    options.define_option("--folds K", "Learned rows: cross-validation in K folds.", click.IntRange(2), is_common=True),
     options.define_option(
         "--groups COLUMN", "Learned rows: leave out together rows with the same value, as of a person."
     ),
@@ -37,11 +39,6 @@ comparison_options = options.OptionSection(
         "--compare MODEL...",
         "Also score another model on the same rows, with an interval for the difference; may be repeated.",
         options.FILE_PATH_TYPE,
-    ),
-    options.define_option(
-        "--against",
-        "Learned rows: also score logistic regression and gradient boosting, fitted to the same folds.",
-        click.Choice(["sklearn"]),
     ),
 )
 table_options = options.OptionSection(
@@ -72,7 +69,6 @@ def evaluate_command(
     learned: bool,
     by: tuple[str, ...],
     compare: tuple[str, ...],
-    against: str | None,
     curve: bool,
     lift: bool,
     thresholds: bool,
@@ -85,8 +81,8 @@ def evaluate_command(
     Fewer than six rows, or rows of which no two have the same label, are too few to judge a model by: the command says
     so and gives no scores.
 
-    The rows are taken for new ones. For rows that MODEL has learned use --learned, or one of --folds, --groups, --time,
-    --curve and --against: each row is then judged by a model that has not learned it, derived by subtraction.
+    The rows are taken for new ones. For rows that MODEL has learned use --learned, or one of --folds, --groups, --time
+    and --curve: each row is then judged by a model that has not learned it, derived by subtraction.
     --lift and --thresholds are about one class: --positive, by default the rarer of two.
     """
     positive = given["positive"]
@@ -102,7 +98,7 @@ def evaluate_command(
             found = score_labels(model, task)
         print_json(found.to_dict()) if json_ else print_lines(str(found), indent="")
         return
-    learned = learned or not judging.is_default or curve or against is not None
+    learned = learned or not judging.is_default or curve
     with options.open_task(paths, given) as task:
         evaluation = workflows.evaluate(
             model,
@@ -111,7 +107,6 @@ def evaluate_command(
             judging=judging,
             by=by,
             others={name: name for name in compare},
-            peers=against is not None,
             curve=curve,
         )
         tables = tabulate_decisions(evaluation, costs, positive, lift=lift, thresholds=thresholds)
@@ -230,11 +225,6 @@ def drift_command(
 @options.model_argument
 @options.files_argument
 @options.add_option("--learned", "MODEL has learned these rows: predict each by a model that has not (leave-one-out).")
-@options.add_option(
-    "--against",
-    "Compare with logistic regression and gradient boosting, fitted to the same folds; implies --learned.",
-    click.Choice(["sklearn"]),
-)
 @options.add_option("--no-audit", "Do not look for leakage in the rows.")
 @options.add_option("-o,--out HTML", "The page to write.", options.FILE_PATH_TYPE, required=True)
 @options.force_option
@@ -245,7 +235,6 @@ def report_command(
     model: str,
     paths: tuple[str, ...],
     learned: bool,
-    against: str | None,
     no_audit: bool,
     out: str,
     force: bool,
@@ -267,8 +256,7 @@ def report_command(
         page, n_rows = workflows.report(
             model,
             task,
-            learned=learned or against is not None,
-            peers=against is not None,
+            learned=learned,
             audit=not no_audit,
             command=format_command_line(),
         )

@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 import click
 
 from priory import workflows
-from priory.cli.terminal import QUIET_KEY, watch_workflow
+from priory.cli.config import find_defaults
+from priory.cli.terminal import QUIET_KEY, print_note, watch_workflow
 from priory.errors import suggest_name
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
+ALL_OPTIONS_KEY = "priory.all_options"  # in the context of a command whose help lists every option
 QUIET_HELP = "Print no notes and no progress; errors are printed."
 
 
@@ -40,7 +42,7 @@ def _convert(parse: Callable[[Any], Any], context: click.Context, option: click.
 
 
 class SectionedOption(click.Option):
-    """An option that belongs to a section of the help.
+    """An option that belongs to a section of the help; the short help has the common ones only.
 
     ``parse`` converts its value, if it has one, and may raise `click.BadParameter`. ``make_help`` is called only when
     the help is shown.
@@ -52,10 +54,11 @@ class SectionedOption(click.Option):
         section: str = "Options",
         parse: Callable[[Any], Any] | None = None,
         make_help: Callable[[], str] | None = None,
+        is_common: bool = False,
         **given: Any,
     ) -> None:
         super().__init__(*names, callback=None if parse is None else partial(_convert, parse), **given)
-        self.section, self._make_help = section, make_help
+        self.section, self.is_common, self._make_help = section, is_common or section == "Options", make_help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         if self._make_help is not None:
@@ -69,21 +72,40 @@ class SectionedOption(click.Option):
         return extra
 
 
+def _show_all_help(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[ALL_OPTIONS_KEY] = True
+        click.echo(context.get_help())
+        context.exit()
+
+
 class SectionedCommand(click.Command):
-    """A command whose help lists options by section, and that has --quiet."""
+    """A command whose help lists options by section, that has --quiet, and that takes defaults from a file."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        quiet = click.Option(
-            ["-q", "--quiet"], is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet, help=QUIET_HELP
-        )
-        self.params.append(quiet)
+        flag = partial(click.Option, is_flag=True, expose_value=False, is_eager=True)
+        self.params.append(flag(["-q", "--quiet"], callback=_set_quiet, help=QUIET_HELP))
+        if any(not option.is_common for option in self.params if isinstance(option, SectionedOption)):
+            self.params.append(flag(["--help-all"], callback=_show_all_help, help="Show all options, and exit."))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        group = ctx.parent and ctx.parent.command
+        if not isinstance(group, LateGroup):
+            return super().parse_args(ctx, args)
+        shared = {flag for section in SHARED_SECTIONS for flag in section.flags}
+        file, ctx.default_map = find_defaults(self, shared, set(group.homes))
+        rest = super().parse_args(ctx, args)
+        if ctx.default_map:
+            print_note(f"options from {file}: {', '.join(ctx.default_map)}")
+        return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx)
-            if record is not None and isinstance(option, click.Option):
+            is_shown = ctx.meta.get(ALL_OPTIONS_KEY) or getattr(option, "is_common", True)
+            if record is not None and isinstance(option, click.Option) and is_shown:
                 sections.setdefault(getattr(option, "section", "Options"), []).append(record)
         for name, records in sections.items():
             with formatter.section(name):
@@ -126,6 +148,7 @@ class OptionSection:
     def __init__(self, title: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> None:
         self._decorators = [click.option(*names, cls=SectionedOption, section=title, **how) for names, how in options]
         self.names = [SectionedOption(names, **how).name for names, how in options]
+        self.flags = [flag.lstrip("-") for names, _ in options for flag in names if flag.startswith("-")]
 
     def __call__(self, command: CommandT) -> CommandT:
         return combine_decorators(*self._decorators)(command)
@@ -179,7 +202,7 @@ def add_option(*definition: Any, **given: Any) -> Callable[[CommandT], CommandT]
 
 
 FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
-TEXT_MODELS = ("binary", "multinomial", "bernoulli", "poisson", "complement")
+TEXT_MODELS = ("binary", "multinomial", "bernoulli")
 FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
 
 
@@ -303,11 +326,13 @@ def describe_column_types() -> str:
 
 column_options = OptionSection(
     "Columns",
-    define_option("--target COLUMN", "The column to predict. A model remembers it."),
-    define_option("--type,--types COLUMN=TYPE...", describe_column_types, _parse_column_types, field="types"),
+    define_option("--target COLUMN", "The column to predict. A model remembers it.", is_common=True),
+    define_option(
+        "--type,--types COLUMN=TYPE...", describe_column_types, _parse_column_types, field="types", is_common=True
+    ),
     define_option("--text A,B", "Columns that hold texts.", _split_names),
     define_option("--columns A,B", "The columns to learn from. By default all but the target.", _split_names),
-    define_option("--ignore A,B...", "Columns to leave out.", _split_names),
+    define_option("--ignore A,B...", "Columns to leave out.", _split_names, is_common=True),
     define_option("--keep-ids", "Keep columns that look like identifiers of rows.", field="keep_identifiers"),
     define_option(
         "--missing A,B...",
@@ -404,6 +429,8 @@ class_options = OptionSection(
         _parse_class_weight,
     ),
 )
+
+SHARED_SECTIONS = (reading_options, column_options, training_options, learning_options, class_options)
 
 model_argument = click.argument("model", type=FILE_PATH_TYPE, metavar="MODEL")
 files_argument = click.argument("paths", nargs=-1, required=True, type=FILE_PATH_TYPE, metavar="FILE...")

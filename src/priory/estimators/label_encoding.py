@@ -83,13 +83,14 @@ def check_labels(y: ArrayLike | None) -> Array:
     if len(shape) == 2 and shape[1] > 1:
         raise _make_multi_label_error(f"y has {shape[1]} columns")
     if isinstance(y, (list, tuple)):
-        types = {_name_type(label) for label in y}
+        distinct = set(y) if set(map(type, y)) == {str} else y  # of strings, each is checked once
+        types = {_name_type(label) for label in distinct}
         if types <= {"list"} and all(len(label) == 1 for label in y):  # a column of labels
             types = set()
         for row, label in enumerate(y) if types & CONTAINERS else ():
             if _name_type(label) in CONTAINERS:
                 raise _make_multi_label_error(f"y[{row}] is a {type(label).__name__}")
-        if len(types - {"missing"}) > 1 or types == {"str", "missing"} or any(map(_ends_with_nul, y)):
+        if len(types - {"missing"}) > 1 or types == {"str", "missing"} or any(map(_ends_with_nul, distinct)):
             # NumPy would turn 1 and "1" into the same label, NaN into "nan", and "a\0" into "a"
             y = _make_object_labels(y)
     with guard_input(y):

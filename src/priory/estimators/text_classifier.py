@@ -43,9 +43,8 @@ class TextClassifier(CorrectedClassifier):
 
     Parameters
     ----------
-    model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
-        A token counts once for each document, or as often as it occurs; as present or absent; as a rate; or by how
-        badly the document fits all other classes.
+    model : "binary", "multinomial" or "bernoulli"
+        A token counts once for each document, or as often as it occurs, or as present or absent.
     alpha : float, "evidence" or "loo"
         Virtual occurrences of every token. "evidence" chooses the number under which the tokens seen are most
         probable. "loo" lets ``fit`` choose the number under which texts are most probable of their own class when they

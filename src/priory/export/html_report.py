@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from priory import __version__, plots
 from priory.core.typing import Classifier, Label
-from priory.evaluation.comparison import compare_scores
 from priory.evaluation.intervals import Interval
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
@@ -102,7 +101,6 @@ def report(
     *,
     learned: bool = True,
     scores: Scores | None = None,
-    compared: Mapping[str, Scores] | None = None,
     curve: Mapping[int, Scores] | None = None,
     subject: ReportSubject | None = None,
 ) -> Report:
@@ -120,8 +118,6 @@ def report(
         or, for a model that cannot leave rows out, by cross-validation.
     scores : Scores, optional
         The result of ``model.evaluate(X, y)`` for these rows, if it is already known.
-    compared : dict of str to Scores, optional
-        The scores of other models on the same rows, by name.
     curve : dict of int to Scores, optional
         The learning curve: scores by number of training rows.
     subject : ReportSubject, optional
@@ -147,7 +143,6 @@ def report(
         "calibration": report_sections.describe_calibration(scored.compared),
         "class_calibration": report_sections.describe_class_calibration(scored.scores, MAX_REPORT_CLASSES),
         "figures": _draw_figures(scored, curve or {}) if scored.scores.has_enough_rows else {},
-        "compared": _describe_comparison(scored.scores, compared or {}),
         **_describe_classes(scored.scores),
         **_describe_evidence(model, X, labels, scored.scores),
         **report_sections.describe_mistakes(model, X, scored.scores, learned),
@@ -233,19 +228,6 @@ def _draw_figures(scored: report_sections.ReportScores, curve: Mapping[int, Scor
     if curve:
         figures["curve"] = render_inline_svg(lambda: plots.learning_curve(curve), "learning curve")
     return {name: mark_safe(picture) for name, picture in figures.items()}
-
-
-def _describe_comparison(scores: Scores, compared: Mapping[str, Scores]) -> list[dict[str, str | list[str]]]:
-    """Return the scores of the model and of others on the same rows, with the difference in log loss."""
-    if not compared:
-        return []
-    rows: list[dict[str, str | list[str]]] = []
-    for name, one in {"this model": scores, **compared}.items():
-        # paired, row by row
-        difference = "" if one is scores else f"{compare_scores(one, scores).log_loss:+.3f}"
-        values = [f"{one.accuracy.value:.1%}", f"{one.log_loss.value:.3f}", f"{one.brier.value:.3f}", difference]
-        rows.append({"name": name, "values": values})
-    return rows
 
 
 def _encode_groups(labels: Array, scores: Scores) -> tuple[Array, int]:

@@ -30,9 +30,8 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     Parameters
     ----------
-    model : "binary", "multinomial", "bernoulli", "poisson" or "complement"
-        How tokens are counted: once for each document ("binary"), or as often as they occur ("multinomial"); as
-        present or absent ("bernoulli"); as a rate ("poisson"); or by how badly the document fits all other classes.
+    model : "binary", "multinomial" or "bernoulli"
+        How tokens are counted: once for each document, or as often as they occur, or as present or absent.
     alpha : float or "evidence"
         Virtual occurrences of every token; "evidence" chooses the number that maximises the evidence.
     tokenizer : Tokenizer

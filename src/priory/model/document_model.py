@@ -65,18 +65,15 @@ class DocumentModel:
     # -- the prior -----------------------------------------------------------------------------------------------
 
     def log_prior(self) -> Array:
-        """The declared log p(c), (classes,); zero if the bag of words does not use a class prior."""
+        """The declared log p(c), (classes,)."""
         return self._log_prior_of(self.statistics.n)
 
     def _log_prior_of(self, n: Array) -> Array:
-        if not self.text.uses_class_prior and len(n) > 1:
-            return np.zeros(len(n))
         return log_class_prior(n, self.class_prior)
 
     def estimated_log_prior(self) -> Array:
         """log p(c) estimated from the learned documents, (classes,)."""
-        n = self.statistics.n
-        return log_class_prior(n, "estimated") if self.text.uses_class_prior else np.zeros(len(n))
+        return log_class_prior(self.statistics.n, "estimated")
 
     # -- scores --------------------------------------------------------------------------------------------------
 

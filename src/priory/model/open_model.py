@@ -99,8 +99,8 @@ class OpenModel(Protocol[RowT]):
 class OpenPrior:
     """The class prior, updated row by row."""
 
-    def __init__(self, n: Array, class_prior: ResolvedPrior, is_used: bool = True) -> None:
-        self.n, self.class_prior, self.is_used = n.copy(), class_prior, is_used
+    def __init__(self, n: Array, class_prior: ResolvedPrior) -> None:
+        self.n, self.class_prior = n.copy(), class_prior
         self._known: dict[str, Array] = {}  # cache, cleared by the next row
 
     def count(self, group: int, rows: float) -> None:
@@ -118,11 +118,10 @@ class OpenPrior:
 
     def _log_prior(self, name: str, class_prior: ResolvedPrior) -> Array:
         if name not in self._known:
-            if self.is_used and isinstance(class_prior, str) and class_prior == "estimated" and self.n.min() > 0:
+            if isinstance(class_prior, str) and class_prior == "estimated" and self.n.min() > 0:
                 self._known[name] = np.log(self.n / self.n.sum())  # the common case of `log_class_prior`
                 return self._known[name]
-            used = self.is_used or (name == "declared" and len(self.n) == 1)
-            self._known[name] = log_class_prior(self.n, class_prior) if used else np.zeros(len(self.n))
+            self._known[name] = log_class_prior(self.n, class_prior)
         return self._known[name]
 
     def find_shift(self) -> Array | None:
@@ -215,7 +214,7 @@ class OpenTexts:
     """A `DocumentModel` that learns, forgets and scores text by text."""
 
     def __init__(self, model: DocumentModel) -> None:
-        self.prior = OpenPrior(model.statistics.n, model.class_prior, model.text.uses_class_prior)
+        self.prior = OpenPrior(model.statistics.n, model.class_prior)
         self.counts = OpenCounts(model.text, model.records)
         self._key = hash_column_name(TEXT_COLUMN_NAMES[0])
 
@@ -274,7 +273,7 @@ class OpenTexts:
     # -- scoring -------------------------------------------------------------------------------------------------
 
     def log_joint(self, row: Document) -> Array:
-        return self.counts.log_likelihood(row, self.n) + self.log_prior()
+        return self.counts.log_likelihood(row) + self.log_prior()
 
     def log_prior(self) -> Array:
         return self.prior.log_declared()
@@ -287,7 +286,7 @@ class OpenTexts:
 
     def evidence(self, row: Document) -> RowEvidence:
         values = np.empty((len(self.n), 2))
-        values[:, 0], values[:, 1] = self.prior.log_estimated(), self.counts.log_likelihood(row, self.n)
+        values[:, 0], values[:, 1] = self.prior.log_estimated(), self.counts.log_likelihood(row)
         return RowEvidence(BOTH_PARTS, values, np.array([1.0, measure_text_length(row)]))
 
     def column_evidence(self, row: Document) -> RowEvidence:

@@ -55,7 +55,7 @@ class OpenText:
         """log p(text | class), (classes,); zero if the text is missing."""
         text = row[self.position]
         assert isinstance(text, str)
-        return self.counts.log_likelihood(text, self.n) if text else np.zeros(len(self.n))
+        return self.counts.log_likelihood(text) if text else np.zeros(len(self.n))
 
 
 class ClassGuard:

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 MAX_LOG2_CELLS = 1000  # 2 ** 1000 is still a float
 MAX_TABLE_CLASSES = 12  # columns in the printed table; the data frame has all
 MAX_TABLE_ROWS = 60  # values of one column in the printed table; the data frame has all
-TITLES_OF_WORDS = {
-    "poisson": "occurrences of a word in a document of the class, poisson",
-    "complement": "1 / P(word | all other classes), complement",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +118,7 @@ def tabulate_words(
 ) -> tuple[DisplayTable, list[TableEntry]]:
     """P(word | class) of some words."""
     estimates = _list_entries(name, text.tabulate_words(records, words), classes)
-    title = TITLES_OF_WORDS.get(text.model, f"P(word | class), {text.model}")
+    title = f"P(word | class), {text.model}"
     return _lay_out(title, name, estimates, classes), estimates
 
 

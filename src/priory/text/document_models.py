@@ -1,4 +1,4 @@
-"""Five models of a document, each a function of the same token counts, and their log weights per token and class."""
+"""Three models of a document, each a function of the same token counts, and their log weights per token and class."""
 
 from __future__ import annotations
 
@@ -21,41 +21,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SparseTable:
-    """A table (tokens, classes): ``shown[w] * (by_class[c] + by_token[w])``, plus the sparse matrix ``own``."""
+    """A table (tokens, classes): ``shown[w] * by_class[c]``, plus the sparse matrix ``own``."""
 
     own: csr_array
     by_class: Array  # (classes,)
-    by_token: Array  # (tokens,)
     shown: Array  # (tokens,): 0 for tokens without counts, else 1
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.by_token), len(self.by_class)
+        return len(self.shown), len(self.by_class)
 
     def __len__(self) -> int:
-        return len(self.by_token)
-
-    def __add__(self, by_class: Array) -> SparseTable:
-        return replace(self, by_class=self.by_class + by_class)
+        return len(self.shown)
 
     def take_rows(self, tokens: Array) -> Array:
         """Weights of some tokens, (some tokens, classes)."""
         check_dense_size(len(tokens), len(self.by_class))
-        empty = self.by_class + self.by_token[tokens, None]
-        return np.asarray(self.own[tokens].toarray() + self.shown[tokens, None] * empty)
+        return np.asarray(self.own[tokens].toarray() + self.shown[tokens, None] * self.by_class)
 
     def sum(self, axis: int) -> Array:
         """The sum over all tokens (``axis=0``)."""
         assert axis == 0
-        return np.asarray(self.own.sum(axis=0) + self.shown.sum() * self.by_class + self.shown @ self.by_token)
+        return np.asarray(self.own.sum(axis=0) + self.shown.sum() * self.by_class)
 
     def multiply_rows(self, rows: csr_array) -> Array:
         """Product of sparse rows (rows, tokens) with the table, (rows, classes)."""
-        # distribute over the three parts of the table, without expanding it to a dense array
+        # distribute over both parts of the table, without expanding it to a dense array
         product: Array = (rows @ self.own).toarray()
-        product += np.outer(rows @ self.shown, self.by_class)
-        product += (rows @ (self.shown * self.by_token))[:, None]
-        return product
+        return product + np.outer(rows @ self.shown, self.by_class)
 
     def measure_spread(self) -> Array:
         """Range of the weights of each token, (tokens,), assuming that its lowest class has count zero."""
@@ -75,21 +68,8 @@ def map_by_class(counts: CountTable, function: Callable[..., Array], *by_class: 
     empty = np.broadcast_to(function(np.zeros(counts.n_classes), *by_class), counts.n_classes)
     # (entries,): the difference from a count of zero
     own = function(counts.values, *(numbers[counts.classes] for numbers in by_class)) - empty[counts.classes]
-    return _make_table(counts, own, empty, np.zeros(len(counts)))
-
-
-def map_by_token(counts: CountTable, function: Callable[..., Array], by_token: Array) -> WeightTable:
-    """Apply ``function(count, by_token)`` to every cell; ``by_token`` is (tokens,)."""
-    if not isinstance(counts, SparseCounts):
-        return function(counts, by_token[:, None])
-    empty, tokens = function(np.zeros(len(counts)), by_token), counts.tokens
-    own = function(counts.values, by_token[tokens]) - empty[tokens]
-    return _make_table(counts, own, np.zeros(counts.n_classes), empty)
-
-
-def _make_table(counts: SparseCounts, own: Array, by_class: Array, by_token: Array) -> SparseTable:
     matrix = make_csr((own, counts.classes, np.append(0, counts.ends)), counts.shape)
-    return SparseTable(matrix, by_class, by_token, np.ones(len(counts)))
+    return SparseTable(matrix, empty, np.ones(len(counts)))
 
 
 def silence_tokens(table: WeightTable, counts: CountTable) -> WeightTable:
@@ -183,7 +163,6 @@ class BagOfWords(ABC):
     alpha: float = 1.0
 
     binary: ClassVar[bool] = False  # whether a token counts once for each document
-    uses_class_prior: ClassVar[bool] = True  # whether the class prior is added to the scores
 
     @abstractmethod
     def compute_weights(self, words: BagCounts) -> TokenWeights:
@@ -276,64 +255,10 @@ class BernoulliBag(BagOfWords):
         return scores + absent - room * rows.replace_own_class(np.log(n + 2 * a), np.log(own_n - 1 + 2 * a))
 
 
-@final
-class PoissonBag(BagOfWords):
-    """Occurrences at a rate per document for each class: λ = (count + alpha) / (n + 1)."""
-
-    def compute_weights(self, words: BagCounts) -> TokenWeights:
-        rates = map_by_class(words.counts, lambda count, n: (count + self.alpha) / (n + 1), words.n)
-        table = map_by_class(words.counts, lambda count, n: log((count + self.alpha) / (n + 1)), words.n)
-        return TokenWeights(table, -rates.sum(axis=0))
-
-    def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
-        scores = _score_own_tokens_left_out(self.alpha, words, rows)
-        # the number of documents plus one, and the counts of all tokens: (documents, classes) each
-        n, total, room = words.n, words.counts.sum(axis=0), self.alpha * (len(words) - rows.n_vanished)
-        documents = rows.replace_own_class(n + 1, n[rows.group])
-        mass = rows.replace_own_class(total + room[:, None], total[rows.group] - rows.length + room)
-        return scores - rows.remaining_length[:, None] * np.log(documents) - mass / documents
-
-
-@final
-class ComplementBag(BagOfWords):
-    """Score a document by how badly it fits all *other* classes pooled, which suits classes of different sizes."""
-
-    uses_class_prior = False
-
-    def compute_weights(self, words: BagCounts) -> TokenWeights:
-        def log_fit(count: Array, whole: Array) -> Array:
-            # Without smoothing, a token of no other class rules all of them out: use a large number, not infinity.
-            return np.maximum(log(whole - count + self.alpha), MIN_LOG_PROBABILITY)
-
-        whole = words.counts.sum(axis=1)
-        others = map_by_token(words.counts, lambda count, whole: whole - count + self.alpha, whole).sum(axis=0)
-        table = map_by_token(words.counts, lambda count, whole: -log_fit(count, whole), whole)
-        return TokenWeights(table + log_or_zero(others), np.zeros(len(words.n)))
-
-    def leave_one_out(self, words: BagCounts, rows: DocumentRows) -> Array:
-        counts, a = words.counts, self.alpha
-        whole = counts.sum(axis=1)
-        scores = -rows.score(map_by_token(counts, lambda count, whole: np.log(whole - count + a), whole))
-        # The complements of other classes lose the document; the complement of its own class never included it.
-        for c in range(counts.shape[1]):
-            complement = (whole + a)[rows.ids] - counts[rows.ids, np.full(len(rows.ids), c)]  # (entries,)
-            lost = np.where(rows.own_class == c, 0.0, rows.x)
-            scores[:, c] += rows.sum_by_document(rows.x * (np.log(complement) - np.log(complement - lost)))
-        scores += (rows.alone_length * np.log(a))[:, None]
-        everything, total = counts.sum(), counts.sum(axis=0)
-        room = a * (len(words) - rows.n_vanished)
-        mass = rows.replace_own_class(
-            everything - rows.length[:, None] - total + room[:, None], everything - total[rows.group] + room
-        )
-        return scores + rows.remaining_length[:, None] * log_or_zero(mass)
-
-
 BAG_MODELS: dict[str, type[BagOfWords]] = {
     "binary": BinaryBag,
     "multinomial": MultinomialBag,
     "bernoulli": BernoulliBag,
-    "poisson": PoissonBag,
-    "complement": ComplementBag,
 }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy import ndarray as Array
@@ -64,10 +64,6 @@ class TextModel:
     def binary(self) -> bool:
         """Whether a token counts once for each document."""
         return document_models.BAG_MODELS[self.model].binary
-
-    @property
-    def uses_class_prior(self) -> bool:
-        return document_models.BAG_MODELS[self.model].uses_class_prior
 
     def find_fault(self, records: tuple[BagCounts, ...]) -> str | None:
         """Describe what is wrong with records of this model; None if they are valid."""
@@ -136,7 +132,7 @@ class TextModel:
     # -- words ---------------------------------------------------------------------------------------------------
 
     def word_probabilities(self, records: TextRecords, rows: Array) -> Array:
-        """P(word | class) of tokens, given by their rows: (words, classes); for "poisson" rates per document."""
+        """P(word | class) of tokens, given by their rows: (words, classes)."""
         table = document_models.take_token_rows(self.token_weights(records).table, rows)
         return 1 / (1 + np.exp(-table)) if self.model == "bernoulli" else np.exp(table)
 
@@ -158,8 +154,7 @@ class TextModel:
         rows = np.array([row_of_token[word] for word in words], dtype=np.int64)
         shown = make_dense_counts(counts.take_tokens(rows).counts).T  # (classes, words)
         alpha, total = self.choose_alpha(records), counts.counts.sum(axis=0)
-        n = counts.n if self.model in ("bernoulli", "poisson") else total
-        all_virtual = {"bernoulli": 2 * alpha, "poisson": 1.0}.get(self.model, alpha * len(counts))
+        n, all_virtual = (counts.n, 2 * alpha) if self.model == "bernoulli" else (total, alpha * len(counts))
         shares = self.word_probabilities(records, rows).T
         return EstimateTable(list(words), shares, shown, np.full(shown.shape, alpha), n, np.full(len(n), all_virtual))
 
@@ -210,18 +205,6 @@ class TextModel:
         return scores
 
 
-class Sums(Protocol):
-    """Sums over all tokens that the score of a document depends on."""
-
-    @property
-    def n_used(self) -> int:
-        """Number of tokens in use."""
-
-    @property
-    def totals(self) -> Array:
-        """Total counts of all tokens, (classes,)."""
-
-
 class OpenCounts:
     """Mutable counts of a text model.
 
@@ -230,7 +213,7 @@ class OpenCounts:
     >>> texts, group = ["win cash", "lunch?"], np.array([0, 1])
     >>> counts = OpenCounts(model, model.count(texts[:1], group[:1], 2))
     >>> counts.learn("lunch?", 1)
-    >>> counts.log_likelihood("win lunch", np.ones(2)).round(3).tolist()  # equals ``model.score``
+    >>> counts.log_likelihood("win lunch").round(3).tolist()  # equals ``model.score``
     [-2.526, -2.079]
     """
 
@@ -241,7 +224,6 @@ class OpenCounts:
         self.bag = model.build_bag(records)
         self.reader = SingleTextReader(tokenizer)
         self.kernel = open_counts(counts, tokenizer)
-        self.finish = FINISH[next(kind for kind in FINISH if isinstance(self.bag, kind))]
 
     @staticmethod
     def can_open(model: TextModel, records: TextRecords) -> bool:
@@ -253,7 +235,7 @@ class OpenCounts:
             and model.vocabulary.tokenizer.stem is None
             and model.alpha != "evidence"
             and model.alpha > 0
-            and isinstance(model.build_bag(records), tuple(FINISH))
+            and model.model != "bernoulli"  # absent tokens count too
             and isinstance(records[0], TokenCounts)
             and records[0].missed == 0
         )
@@ -268,11 +250,13 @@ class OpenCounts:
         text, rule = self.reader.prepare(document)
         return self.kernel.forget(text, rule, group, self.bag.binary)
 
-    def log_likelihood(self, document: Document, n: Array) -> Array:
-        """Score of a document, (classes,), equal to `TextModel.score`; ``n`` is the number of documents per class."""
+    def log_likelihood(self, document: Document) -> Array:
+        """Score of a document, (classes,), equal to `TextModel.score`."""
         text, rule = self.reader.prepare(document)
-        sums, length = self.kernel.score(text, rule, self.bag.binary, self.bag.alpha, self.finish is _finish_complement)
-        return self.finish(sums, length, self.bag, self.kernel, n)
+        sums, length = self.kernel.score(text, rule, self.bag.binary, self.bag.alpha, False)
+        if not length:  # there may be no tokens at all
+            return np.asarray(sums)
+        return np.asarray(sums - length * np.log(self.kernel.totals + self.bag.alpha * self.kernel.n_used))
 
 
 def open_counts(words: TokenCounts, tokenizer: Tokenizer) -> kernel.OpenCounter:
@@ -288,31 +272,3 @@ def open_kernel(arena: Array, ends: Array, counts: Array, tokenizer: Tokenizer) 
     """Make mutable counts from a dense array (tokens, classes)."""
     table = np.ascontiguousarray(counts, dtype=float)
     return kernel.OpenCounter(table.shape[1], arena, ends, table, tokenizer.analyzer == "word")
-
-
-def _finish_token_draws(sums: Array, length: float, bag: document_models.BagOfWords, counts: Sums, n: Array) -> Array:
-    if not length:  # there may be no tokens at all
-        return sums
-    return np.asarray(sums - length * np.log(counts.totals + bag.alpha * counts.n_used))
-
-
-def _finish_poisson(sums: Array, length: float, bag: document_models.BagOfWords, counts: Sums, n: Array) -> Array:
-    rates = (counts.totals + bag.alpha * counts.n_used) / (n + 1)
-    return np.asarray(sums - length * np.log(n + 1) - rates)
-
-
-def _finish_complement(sums: Array, length: float, bag: document_models.BagOfWords, counts: Sums, n: Array) -> Array:
-    if not length:
-        return sums
-    others = counts.totals.sum() - counts.totals + bag.alpha * counts.n_used
-    return np.asarray(length * np.log(others) - sums)
-
-
-# For each kind of bag: log p(document | class) from the sum of log(count + alpha) over the document's tokens.
-FINISH: dict[
-    type[document_models.BagOfWords], Callable[[Array, float, document_models.BagOfWords, Sums, Array], Array]
-] = {
-    document_models.TokenDrawBag: _finish_token_draws,
-    document_models.PoissonBag: _finish_poisson,
-    document_models.ComplementBag: _finish_complement,
-}

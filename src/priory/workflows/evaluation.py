@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 import pyarrow as pa
 from numpy import ndarray as Array
-from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from priory.errors import DataError
 from priory.estimators.folds import make_splitter
@@ -29,7 +21,7 @@ from priory.evaluation.scores import Scores
 from priory.sources import FileRows
 from priory.sources.byte_streams import read_ahead
 from priory.sources.cell_parsing import cast_to_text, is_text_column, looks_like_date, looks_numeric
-from priory.sources.column_types import InputRows, ModelColumns
+from priory.sources.column_types import InputRows
 from priory.sources.discovery import make_absent_column_error
 from priory.workflows import model_files
 from priory.workflows.model_files import Callbacks, FileOptions, FileTask
@@ -141,63 +133,6 @@ def cross_validate(
     if options.is_default:
         return model.evaluate(rows, labels)
     return model.evaluate(rows, labels, folds=make_splits(labels, options, side))
-
-
-MAX_WORDS_FOR_TREES = 500  # the most common ones of a text
-
-
-def score_peers(
-    columns: ModelColumns, rows: InputRows, labels: Array, classes: Array, splits: Sequence[Split]
-) -> dict[str, Scores]:
-    """The scores of each peer, fitted to the training rows of each split and scored on its test rows."""
-    table, kinds = _make_object_table(columns, rows), list(columns.kinds.values())
-    return {name: _score_peer(peer, table, labels, classes, splits) for name, peer in _make_peers(kinds).items()}
-
-
-def _make_object_table(columns: ModelColumns, rows: InputRows) -> Array:
-    """(rows, columns): numbers, NaN where missing; labels and texts, empty where missing."""
-    if isinstance(rows, list):
-        return np.array(rows, dtype=object)[:, None]
-    table = np.empty((rows.num_rows, len(columns.names)), dtype=object)
-    for j, (name, kind) in enumerate(columns.kinds.items()):
-        fill: object = np.nan if kind == "number" else ""
-        table[:, j] = [fill if cell is None else cell for cell in rows[name].to_pylist()]
-    return table
-
-
-def _score_peer(peer: Pipeline, table: Array, labels: Array, classes: Array, splits: Sequence[Split]) -> Scores:
-    answers = []  # (test rows, classes) of each split; a class that is absent from the training rows has probability 0
-    for train, test in splits:
-        fitted = clone(peer).fit(table[train], labels[train])
-        p = np.zeros((len(test), len(classes)))
-        p[:, np.searchsorted(classes, fitted.classes_)] = fitted.predict_proba(table[test])
-        answers.append(p)
-    positions = np.concatenate([test for _, test in splits])
-    scores = Scores.of(labels[positions], np.concatenate(answers), classes)
-    return replace(scores, positions=positions, folds=len(splits) if len(splits) > 1 else None)
-
-
-def _make_peers(kinds: list[str]) -> dict[str, Pipeline]:
-    """Both models behind the usual preparation of numbers, labels and texts."""
-    as_floats = FunctionTransformer(np.asarray, kw_args={"dtype": float})
-    imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    linear = _encode_columns(
-        kinds, make_pipeline(as_floats, imputer, StandardScaler()), OneHotEncoder(handle_unknown="ignore"), None
-    )
-    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    dense = _encode_columns(kinds, as_floats, ordinal, MAX_WORDS_FOR_TREES).set_params(sparse_threshold=0)
-    return {
-        "logistic regression": make_pipeline(linear, LogisticRegression(max_iter=1000)),
-        "gradient boosting": make_pipeline(dense, HistGradientBoostingClassifier(random_state=0)),
-    }
-
-
-def _encode_columns(kinds: list[str], numbers: object, labels: object, max_words: int | None) -> ColumnTransformer:
-    """A transformer of the columns of an object table, by their kinds; a text may keep only its commonest words."""
-    places = {kind: [j for j, one in enumerate(kinds) if one == kind] for kind in ("number", "label", "text")}
-    steps = [("numbers", numbers, places["number"]), ("labels", labels, places["label"])]
-    texts = [(f"text {j}", TfidfVectorizer(max_features=max_words), j) for j in places["text"]]
-    return ColumnTransformer([*(step for step in steps if step[2]), *texts])
 
 
 @dataclass(frozen=True)
@@ -316,7 +251,6 @@ def evaluate(
     judging: JudgingOptions | None = None,
     by: Sequence[str] = (),
     others: Mapping[str, ModelOrPath] | None = None,
-    peers: bool = False,
     curve: bool = False,
     **given: Unpack[FileOptions],
 ) -> Evaluation:
@@ -335,9 +269,6 @@ def evaluate(
         Columns whose values make groups of rows, each of which is scored.
     others : dict of str to model file or model, optional
         Models to compare with, by name, on the same rows and in the same folds.
-    peers : bool
-        Whether to compare with scikit-learn's logistic regression and gradient boosting, fitted to the same folds; for
-        rows that the model has ``learned``.
     curve : bool
         Whether to score models of some of the rows on the others; for rows that the model has ``learned``.
     **given
@@ -353,10 +284,10 @@ def evaluate(
     task = task.adapt_to(trained)
     rows = task.open()
     judging = judging or JudgingOptions()
-    if not learned and not (judging.is_default and not peers and not curve):
-        raise DataError("folds, groups, time, peers and curves are for rows that the model has learned; say so")
+    if not learned and not (judging.is_default and not curve):
+        raise DataError("folds, groups, time and curves are for rows that the model has learned; say so")
     if model_files.is_regression(trained):
-        if by or others or peers or curve or not judging.is_default:
+        if by or others or curve or not judging.is_default:
             raise DataError("the model predicts a number; groups, comparisons and curves are for models of classes")
         found = evaluate_regression(trained, rows, task, learned=learned)
         return Evaluation(found, len(found.truth))
@@ -369,16 +300,8 @@ def evaluate(
         scores = _score_new_rows(models, parts)
         return _summarise(scores, len(scores[EVALUATED].truth), side, by)
     tables, labels = _join_rows(parts)
-    if peers and judging.is_default:
-        judging = JudgingOptions(DEFAULT_FOLDS)
     with task.callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
         scores = {name: cross_validate(one, tables[name], labels, judging, side) for name, one in models.items()}
-    if peers:
-        with task.callbacks.activity("fitting scikit-learn's models to the same folds"):
-            splits = make_splits(labels, judging, side)
-            scores |= score_peers(
-                model_files.get_model_columns(trained), tables[EVALUATED], labels, trained.classes_, splits
-            )
     drawn = _draw_curve(trained, tables[EVALUATED], labels, task.callbacks) if curve else {}
     return replace(_summarise(scores, len(labels), side, by), curve=drawn)
 

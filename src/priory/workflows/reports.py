@@ -10,13 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 import priory
-from priory.errors import DataError
 from priory.sources import FileRows
 from priory.sources.byte_streams import peek_first
 from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions, LabelReader
 from priory.workflows import model_files
-from priory.workflows.evaluation import DEFAULT_FOLDS, JudgingOptions, SideColumns, make_splits, score_peers
 from priory.workflows.model_files import FileOptions, FileTask
 from priory.workflows.training import audit_sample, draw_report_curve
 
@@ -39,7 +37,6 @@ def report(
     paths: Paths | FileTask,
     *,
     learned: bool = False,
-    peers: bool = False,
     audit: bool = True,
     command: str = "",
     **given: Unpack[FileOptions],
@@ -53,9 +50,6 @@ def report(
     learned : bool
         Whether the model has learned these rows. Then each row is predicted by a model that has not learned it, and
         there is a learning curve.
-    peers : bool
-        Whether to compare with scikit-learn's logistic regression and gradient boosting, fitted to the same folds; for
-        rows that the model has ``learned``.
     audit : bool
         Whether to look for leakage in the rows.
     command : str
@@ -79,14 +73,7 @@ def report(
     subject = html_report.ReportSubject(
         model_files.describe_source(rows), str(task.columns.target), file, command=command
     )
-    scores, compared, curve, findings = None, {}, {}, None
-    if peers:
-        if not learned:
-            raise DataError("peers are fitted to folds of rows that the model has learned; say that it has")
-        with callbacks.activity("fitting scikit-learn's models to the same folds"):
-            splits = make_splits(labels, JudgingOptions(DEFAULT_FOLDS), SideColumns(()))
-            scores = trained.evaluate(table, labels, folds=splits)
-            compared = score_peers(model_files.get_model_columns(trained), table, labels, trained.classes_, splits)
+    curve, findings = {}, None
     if learned and model_files.count_known_rows(trained) == len(labels):
         with callbacks.activity("scoring models of some of the rows"):
             curve = draw_report_curve(trained, table, labels)
@@ -94,17 +81,7 @@ def report(
         with callbacks.activity("looking for leakage"):
             findings = audit_sample(table, labels)
     with callbacks.activity("writing the report"):
-        page = html_report.report(
-            trained,
-            table,
-            labels,
-            findings,
-            learned=learned,
-            scores=scores,
-            compared=compared,
-            curve=curve,
-            subject=subject,
-        )
+        page = html_report.report(trained, table, labels, findings, learned=learned, curve=curve, subject=subject)
     return ReportResult(page, len(labels))
 
 

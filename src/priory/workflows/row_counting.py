@@ -52,7 +52,7 @@ class TrainingOptions:
         Correct naive Bayes with a logistic regression. By default where that helps.
     alpha : float, optional
         Virtual examples of each value or word. By default 1 for texts, and for tables the choice of each family.
-    text_model : "binary", "multinomial", "bernoulli", "poisson" or "complement", optional
+    text_model : "binary", "multinomial" or "bernoulli", optional
         How words count, where the only column is a text; "binary" by default.
     ngrams : int
         The longest run of words that counts as one token, where the only column is a text.
