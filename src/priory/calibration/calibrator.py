@@ -91,7 +91,7 @@ def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Me
     columns = _fit_columns(given, plan, centre, importance)
     with_tokens = plan.refine and len(given.text_parts) > 0
     found.append((LinearMember(columns.weights, NO_PAIRS, with_tokens, plan.refine), columns.solution.answers))
-    n_columns = len(given.column_parts)
+    n_columns = len(given.rows.varied)
     if plan.refine and plan.together and n_columns > 1:
         pairs, added, solution = _fit_pairs(given, columns, importance)
         if np.isfinite(solution.strength):  # an infinite strength means that pairs gained nothing
@@ -99,7 +99,7 @@ def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Me
             found.append((LinearMember(weights, pairs, with_tokens, True), solution.answers))
     if plan.refine and 0 < n_columns <= MAX_REFINED_COLUMNS:
         found.append(_fit_slopes(given, centre, of_scores=True))
-        if given.counts.encoding.n_numbers:
+        if len(given.varied_numbers):
             found.append(_fit_slopes(given, centre, of_scores=False))
     if n_columns:
         found.append((CodeMember(), _answer_untempered(given, centre)))
@@ -107,7 +107,7 @@ def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Me
         trees = fit_trees(given, centre.text_logits)
         found += [] if trees is None else [trees]
     is_enough = given.weight.sum() >= MIN_ROWS_FOR_GAUSSIAN
-    if plan.together and is_enough and 0 < given.counts.encoding.n_numbers <= MAX_GAUSSIAN_COLUMNS:
+    if plan.together and is_enough and 0 < len(given.varied_numbers) <= MAX_GAUSSIAN_COLUMNS:
         found.append(_fit_gaussian(given, centre))
     base = log_normalise(prior[given.model_of_row])
     return [member for member, _ in found], [base, *(answers for _, answers in found)]
@@ -123,11 +123,10 @@ class RefinedColumns(NamedTuple):
 
 def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Array) -> RefinedColumns:
     """Fit a regression on tokens and on the codes of the most important columns, centred on tempered naive Bayes."""
-    encoding = given.counts.encoding
-    ranked = np.argsort(-importance, axis=1, kind="stable")[:, :MAX_REFINED_COLUMNS]
-    chosen = np.unique(ranked)
-    starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[chosen])]).astype(np.int64)
-    parts = [make_constant(len(given.group)), make_one_hot(given.rows.codes[:, chosen], starts)]
+    encoding, varied = given.counts.encoding, given.rows.varied
+    ranked = np.argsort(-importance[:, varied], axis=1, kind="stable")[:, :MAX_REFINED_COLUMNS]
+    codes, places = _encode_columns(given, varied[np.unique(ranked)])
+    parts = [make_constant(len(given.group)), codes]
     if plan.refine:
         parts += given.rows.tokens
     features = join_columns(parts)
@@ -135,11 +134,19 @@ def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Arra
     solution = solve_lockstep(problem, STRENGTHS if plan.refine else (), _make_penalty(features.width))
     # Put the weights (features, classes) of the chosen codes and of the tokens into the table of all codes.
     added = to_classes(solution.weights[:, -1])
-    n_tokens = features.width - 1 - int(starts[-1])
+    n_tokens = features.width - 1 - len(places)
     weights = np.zeros((1 + encoding.n_codes + n_tokens, given.n_classes))
-    weights[np.append(0, 1 + np.flatnonzero(np.isin(encoding.column_of_code, chosen)))] = added[: 1 + int(starts[-1])]
-    weights[1 + encoding.n_codes :] = added[1 + int(starts[-1]) :]
+    weights[np.append(0, 1 + places)] = added[: 1 + len(places)]
+    weights[1 + encoding.n_codes :] = added[1 + len(places) :]
     return RefinedColumns(problem, solution, weights)
+
+
+def _encode_columns(given: FitRows, columns: Array) -> tuple[SparseRows, Array]:
+    """Return one-hot codes of some columns, and the places of these codes among all."""
+    encoding = given.counts.encoding
+    starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[columns])]).astype(np.int64)
+    places = np.flatnonzero(np.isin(encoding.column_of_code, columns))
+    return make_one_hot(given.rows.codes[:, columns], starts), places
 
 
 def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> LockstepProblem:
@@ -152,8 +159,9 @@ def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> Lockst
 
 def _fit_pairs(given: FitRows, columns: RefinedColumns, importance: Array) -> tuple[Array, Array, Solution]:
     """Choose pairs of columns; return them, the weights of their cells, and the solution on top of the columns'."""
-    levels, logits = given.rows.levels, columns.solution.logits
-    pairs, penalty = choose_pairs(levels, logits, columns.problem, importance)
+    levels, logits, varied = given.rows.levels, columns.solution.logits, given.rows.varied
+    pairs, penalty = choose_pairs(levels[:, varied], logits, columns.problem, importance[:, varied])
+    pairs = varied[pairs]
     every_cell, cells = encode_cells(levels, pairs), N_LEVELS**2
     shared = np.flatnonzero(np.bincount(every_cell.indices, minlength=every_cell.width) >= MIN_ROWS_OF_CELL)
     problem = _make_problem(given, every_cell.take_columns(shared), logits)
@@ -178,15 +186,16 @@ def _answer_untempered(given: FitRows, centre: Centre) -> Array:
 def _fit_slopes(given: FitRows, centre: Centre, of_scores: bool) -> tuple[SlopeMember, Array]:
     """Fit a regression on labels and numbers, with the tempered evidence of texts as offset."""
     encoding = given.counts.encoding
-    labels = np.where(encoding.is_number, -1, given.rows.codes)
-    parts = [make_constant(len(given.group)), make_one_hot(labels, encoding.starts)]
-    numbers = given.rows.scores if of_scores else given.rows.standardised
-    features = join_columns([*parts, SparseRows.from_dense(numbers.astype(np.float32))])
+    codes, places = _encode_columns(given, given.rows.varied[~encoding.is_number[given.rows.varied]])
+    numbers = (given.rows.scores if of_scores else given.rows.standardised)[:, given.varied_numbers]
+    features = join_columns([make_constant(len(given.group)), codes, SparseRows.from_dense(numbers.astype(np.float32))])
     problem = _make_problem(given, features, to_logits(centre.text_logits))
     solution = solve_lockstep(problem, STRENGTHS, _make_penalty(features.width))
-    weights = to_classes(solution.weights[:, -1])
-    codes = 1 + encoding.n_codes
-    return SlopeMember(weights[:codes], weights[codes:], of_scores), solution.answers
+    added = to_classes(solution.weights[:, -1])
+    weights, slopes = np.zeros((1 + encoding.n_codes, given.n_classes)), np.zeros((encoding.n_numbers, given.n_classes))
+    weights[np.append(0, 1 + places)] = added[: 1 + len(places)]
+    slopes[given.varied_numbers] = added[1 + len(places) :]
+    return SlopeMember(weights, slopes, of_scores), solution.answers
 
 
 def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array]:
@@ -199,8 +208,11 @@ def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array
     for m in range(len(given.judged)):
         at = np.flatnonzero(model == m)
         base[at] += tables[m, :, 0] + look_up_codes(tables[m, :, 1:], given.rows.codes[at], encoding.starts)
-    chosen = choose_gaussian(given.rows.scores, given.group, given.weight, model, base)
-    return GaussianMember(chosen.gaussian, chosen.temperature), chosen.left_out
+    numbers = given.varied_numbers
+    chosen = choose_gaussian(given.rows.scores[:, numbers], given.group, given.weight, model, base)
+    return GaussianMember(
+        chosen.gaussian.place_columns(numbers, encoding.n_numbers), chosen.temperature
+    ), chosen.left_out
 
 
 def _make_penalty(features: int) -> Array:

@@ -256,6 +256,13 @@ class TableEncoding:
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(cells[0]), 0), dtype=np.int64)
 
+    def find_varied(self, cells: Sequence[Cells]) -> Array:
+        """(columns,): whether the rows have different codes or numbers in a column."""
+        codes, numbers = self.encode(cells), self.take_numbers(cells)
+        varies = (codes != codes[:1]).any(axis=0)
+        varies[self.is_number] |= ((numbers != numbers[:1]) & (numbers == numbers)).any(axis=0)
+        return varies
+
     def take_numbers(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns of numbers): the numbers themselves."""
         numbers = [np.asarray(block.data, dtype=float) for block in cells if isinstance(block, NumberCells)]

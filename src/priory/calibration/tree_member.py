@@ -227,27 +227,29 @@ class TreeProblem(NamedTuple):
     is_label: Array  # (columns,)
     group: Array  # (rows,)
     n_logits: int
+    varied: Array  # (varied columns,): those that trees may test
     max_trees: int
     rate: float
 
     @classmethod
-    def of(cls, codes: Array, encoding: TableEncoding, group: Array, n_classes: int, n_models: int) -> TreeProblem:
+    def of(cls, codes: Array, given: FitRows, n_models: int) -> TreeProblem:
         """Allow as many trees as the work allows; where they are fewer, each is a longer step."""
         n_codes = codes.max(axis=1, initial=0).astype(np.int32) + 1
-        n_logits = 1 if n_classes == 2 else n_classes
+        n_logits, varied = 1 if given.n_classes == 2 else given.n_classes, given.rows.varied
         # the sums of a tree, one for each channel: half of the rows at each level, and the codes of each leaf
-        sums = (n_logits + 2) * _count_tree_columns(len(codes))
+        sums = (n_logits + 2) * _count_tree_columns(len(varied))
         sums *= DEPTH * codes.shape[1] // 2 + (1 << DEPTH) * int(n_codes.max())
         trees = int(np.clip(MAX_SUMS // (sums * n_models), MIN_TREES_ALLOWED, MAX_TREES))
-        is_label = (~encoding.is_number).view(np.uint8)
-        return cls(codes, n_codes, is_label, group.astype(np.int32), n_logits, trees, RATE * MAX_TREES / trees)
+        is_label = (~given.counts.encoding.is_number).view(np.uint8)
+        group, rate = given.group.astype(np.int32), RATE * MAX_TREES / trees
+        return cls(codes, n_codes, is_label, group, n_logits, varied, trees, rate)
 
     def grow(self, weight: Array, logits: Array, first: int, n_trees: int) -> tuple[Array, Array, Array]:
         """Grow trees on the rows that have a weight, and add them to the logits; return tests, leaves and cover."""
         tests = np.empty((n_trees, DEPTH, 2), np.int16)
         leaves = np.empty((n_trees, 1 << DEPTH, self.n_logits), np.float32)
         cover = np.empty((n_trees, 1 << DEPTH), np.float32)
-        columns = choose_tree_columns(len(self.codes), first, n_trees)
+        columns = self.varied[choose_tree_columns(len(self.varied), first, n_trees)].astype(np.int32)
         data = self.codes, self.n_codes, self.is_label, self.group, weight, columns
         kernel.grow_trees(*data, self.rate, RIDGE, logits, tests, leaves, cover)
         return tests, leaves, cover
@@ -258,7 +260,7 @@ def choose_tree_columns(n_columns: int, first: int, n_trees: int) -> Array:
     trees = np.arange(first, first + n_trees, dtype=np.uint64)[:, None]
     hashes = scramble_bits((trees << np.uint64(32)) + np.arange(1, n_columns + 1, dtype=np.uint64))
     chosen = np.argsort(hashes, axis=1)[:, : _count_tree_columns(n_columns)]
-    return np.sort(chosen, axis=1).astype(np.int32)
+    return np.sort(chosen, axis=1)
 
 
 def _count_tree_columns(n_columns: int) -> int:
@@ -275,7 +277,7 @@ def fit_trees(given: FitRows, text_logits: Array) -> tuple[TreeMember, Array] | 
     gaps = np.array([find_gap_code(values, own) for values, own in zip(numbers, cuts, strict=True)], dtype=np.int64)
     codes = encode_for_trees(given.rows, cuts, gaps)
     n_models = min(len(given.judged), MAX_TREE_FOLDS)
-    problem = TreeProblem.of(codes, given.counts.encoding, given.group, given.n_classes, n_models + 1)
+    problem = TreeProblem.of(codes, given, n_models + 1)
     n_trees, left_out = _choose_number(given, text_logits, problem, n_models)
     if not n_trees:
         return None
