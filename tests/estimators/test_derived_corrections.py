@@ -161,7 +161,7 @@ def test_options_that_are_not_there(options, message):
 @pytest.mark.parametrize("calibrate", [False, "loo"])
 def test_cross_validation_by_subtraction_is_that_by_refitting(calibrate):
     iris = load_iris(as_frame=True)
-    model = pr.NaiveBayes(calibrate=calibrate, refine=False, structure="naive").fit(iris.data, iris.target)
+    model = pr.NaiveBayes(calibrate=calibrate).fit(iris.data, iris.target)
     folds = KFold(5, shuffle=True, random_state=0)
     quick = model.evaluate(iris.data, iris.target, folds=folds)
     slow = cross_val_score(copy.deepcopy(model), iris.data, iris.target, cv=folds, scoring="neg_log_loss")

@@ -71,7 +71,6 @@ class LinearMember(Member):
     weights: Array  # (features, classes)
     pairs: Array  # (pairs, 2): columns
     with_tokens: bool
-    is_refined: bool  # False if there is nothing but the tempered naive Bayes it is centred on
 
     @property
     def reads_tokens(self) -> bool:
@@ -80,7 +79,7 @@ class LinearMember(Member):
     @property
     def kinds(self) -> tuple[str, ...]:
         together = ["structure"] if len(self.pairs) else []
-        return (*together, *(["refinement"] if self.is_refined else []))
+        return (*together, *(["refinement"] if self.weights.any() else []))
 
     def find_fault(self) -> str | None:
         if self.pairs.shape[1:] != (2,) or self.pairs.min(initial=0) < 0:
