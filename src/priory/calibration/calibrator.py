@@ -18,7 +18,7 @@ from priory.calibration.corrections import (
     find_text_parts,
 )
 from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, GaussianMember, choose_gaussian
-from priory.calibration.linear_members import NO_PAIRS, CodeMember, LinearMember, SlopeMember, make_constant
+from priory.calibration.linear_members import NO_PAIRS, LinearMember, SlopeMember, make_constant
 from priory.calibration.member_pool import fit_pool
 from priory.calibration.members import EncodedRows, Member, look_up_codes
 from priory.calibration.missing_cells import GapCompletion
@@ -95,8 +95,6 @@ def _fit_members(given: FitRows, centre: Centre) -> tuple[list[Member], list[Arr
         if len(given.varied_numbers):
             found.append(_fit_slopes(given, centre, of_scores=False))
     if n_columns:
-        found.append((CodeMember(), _answer_untempered(given, centre)))
-    if n_columns:
         trees = fit_trees(given, centre.text_logits)
         found += [] if trees is None else [trees]
     is_enough = given.weight.sum() >= MIN_ROWS_FOR_GAUSSIAN
@@ -160,17 +158,6 @@ def _fit_pairs(given: FitRows, columns: RefinedColumns, importance: Array) -> tu
     weights[shared] = to_classes(solution.weights[:, -1])
     kept = np.isfinite(penalty[:, -1])  # chosen by the model of all rows
     return pairs[kept], weights[np.repeat(kept, cells)], solution
-
-
-def _answer_untempered(given: FitRows, centre: Centre) -> Array:
-    """(rows, classes): out-of-fold log probabilities of naive Bayes on codes, with the tempered evidence of texts."""
-    rows, model = np.arange(len(given.group)), given.model_of_row
-    logits = centre.text_logits[rows, model].copy()
-    for m, folds in enumerate(given.models[:-1]):
-        at = np.flatnonzero(model == m)
-        ratios = look_up_codes(given.counts.log_ratios(*folds), given.rows.codes[at], given.counts.encoding.starts)
-        logits[at] += given.counts.log_prior(*folds) + ratios
-    return log_normalise(logits)
 
 
 def _fit_slopes(given: FitRows, centre: Centre, of_scores: bool) -> tuple[SlopeMember, Array]:

@@ -1,4 +1,4 @@
-"""Linear members: naive Bayes on codes, and regressions on codes, tokens and pairs of columns, or on numbers."""
+"""Linear members: regressions on codes, tokens and pairs of columns, or on numbers."""
 
 from __future__ import annotations
 
@@ -32,32 +32,6 @@ def find_largest_weight_fault(*weights: Array) -> str | None:
     """Describe weights that are too large; None if there are none."""
     largest = max(np.abs(table).max(initial=0.0) for table in weights)
     return "a weight is too large" if largest > MAX_LOGIT_WEIGHT else None
-
-
-@register_record("CodeMember")
-@dataclass(frozen=True, eq=False)
-class CodeMember(Member):
-    """Naive Bayes on codes, without weights."""
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ()
-
-    def find_misfit(self, encoding: TableEncoding, n_classes: int, n_tokens: int) -> str | None:
-        return None
-
-    def log_probabilities(self, rows: EncodedRows) -> Array:
-        return log_normalise(rows.untempered_logits)
-
-    def split_logits(self, rows: EncodedRows) -> LogitParts:
-        assert rows.evidence is not None
-        return split_codes(rows, rows.evidence.join_ratios())
-
-    def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
-        return evidence.join_ratios()
-
-    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> None:
-        return None
 
 
 @register_record("LinearMember", dtypes={"pairs": "i8"}, axes={"weights": "vc", "pairs": "rk"})

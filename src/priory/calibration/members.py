@@ -104,12 +104,6 @@ class EncodedRows:
         return self.look_up(self.evidence.temper_codes(self.encoding)) + self.text_logits
 
     @cached_property
-    def untempered_logits(self) -> Array:
-        """(rows, classes): the same with all weights of columns one."""
-        assert self.evidence is not None
-        return self.look_up(self.evidence.join_ratios()) + self.text_logits
-
-    @cached_property
     def label_logits(self) -> Array:
         """(rows, classes): tempered naive Bayes without the codes of numbers."""
         assert self.evidence is not None

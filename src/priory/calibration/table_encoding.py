@@ -27,7 +27,7 @@ VALUE_BITS = Histogram().bits  # numbers are rounded as in histograms
 # With more rows than these there are more codes, one for each unit that the root of their number grows by.
 MANY_ROWS = 5000
 MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 64
-MAX_LABELS, MAX_LABELS_OF_MANY_ROWS = 31, 255
+MAX_LABELS = 1000  # the commonest have codes
 BLENDED_SHARE = 0.25  # of a bin's count, for each neighbour; less where there are many rows
 MAX_SCORE = 1e70  # far above normal scores and their statistics; squares of products are finite
 MISSING_LEVEL = 8  # of a column in a pair; values have the levels below it
@@ -76,10 +76,9 @@ class ColumnCodes:
         return len(self.levels) + 1
 
     @classmethod
-    def from_labels(cls, labels: Array, counts: Array, n_rows: float) -> ColumnCodes:
-        """Encode the most frequent labels that occur in at least two rows; ``n_rows`` were learned in all."""
-        wanted = min(MAX_LABELS + _count_further_codes(n_rows), MAX_LABELS_OF_MANY_ROWS)
-        ranked = np.argsort(-counts, kind="stable")[:wanted]  # ties in the order of the labels
+    def from_labels(cls, labels: Array, counts: Array) -> ColumnCodes:
+        """Encode the most frequent labels that occur in at least two rows."""
+        ranked = np.argsort(-counts, kind="stable")[:MAX_LABELS]  # ties in the order of the labels
         ranked = ranked[counts[ranked] >= 2]
         levels = np.minimum(np.arange(len(ranked)), MISSING_LEVEL - 1)
         return cls(labels[ranked], False, levels, np.zeros(len(ranked)), np.zeros(0), np.zeros(0))
@@ -320,7 +319,7 @@ def _fit_column_codes(cells: Cells, j: int, weight: Array, n_rows: float) -> Col
     if isinstance(cells, LabelCells):
         codes, labels = cells.data.codes[:, j], cells.data.values[j]
         counts = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(labels))
-        return ColumnCodes.from_labels(labels, counts, n_rows)
+        return ColumnCodes.from_labels(labels, counts)
     assert isinstance(cells, NumberCells)
     x = np.asarray(cells.data[:, j], dtype=float)
     present = ~np.isnan(x)
