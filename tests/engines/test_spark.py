@@ -16,7 +16,7 @@ from engine_data import (
     make_texts,
     read_bytes,
 )
-from priory.engines import spark as engine
+from priory.workflows import spark as engine
 from priory.errors import DataError, MissingDependencyError, NotLearnedError
 from priory.naive_bayes import GaussianNB
 

@@ -13,9 +13,9 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from priory.engines.dask import DaskRows
-from priory.engines.partitions import PartitionedRows
-from priory.engines.spark import SparkRows
+from priory.workflows.dask import DaskRows
+from priory.workflows.partitions import PartitionedRows
+from priory.workflows.spark import SparkRows
 from priory.errors import DataError, MissingDependencyError
 from priory.learning.counting import add_parts
 from priory.sources import FileRows, RowChunk
