@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from priory.workflows import partitions
-from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 from priory.errors import DataError
 from priory.evaluation.scores import Scores
+from priory.workflows import partitions
+from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 from numpy import ndarray as Array
 
-from priory.workflows import partitions
-from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 from priory.errors import MissingDependencyError, PrioryError
 from priory.evaluation.scores import Scores
+from priory.workflows import partitions
+from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 
 MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
 USUAL_PARTITIONS = 64  # where Spark does not say how many there are
