@@ -21,7 +21,7 @@ from priory.families.gaussian import MAX_ABS_Z
 from priory.families.moments import Scatter
 from priory.naive_bayes.array_rows import MAX_MULTIPLICATIONS_AT_ONCE, ArrayModel, ArrayRows, check_finite
 
-ESTIMATES = ("predictive", "mean", "ml")
+COVARIANCE_ESTIMATES = ("predictive", "mean", "ml")
 MIN_COVARIANCE_SHARE = 1e-9  # of a column's variance: added to all variances of a class
 
 
@@ -168,8 +168,8 @@ class GaussianBayesRows(ArrayRows):
     def check(self) -> None:
         if self.parameters.covariance not in ("class", "shared"):
             raise DataError(f"covariance is {self.parameters.covariance!r}; use 'class' or 'shared'.")
-        if self.parameters.estimate not in ESTIMATES:
-            raise DataError(f"estimate is {self.parameters.estimate!r}; use one of {', '.join(ESTIMATES)}.")
+        if self.parameters.estimate not in COVARIANCE_ESTIMATES:
+            raise DataError(f"estimate is {self.parameters.estimate!r}; use one of {', '.join(COVARIANCE_ESTIMATES)}.")
 
     def convert(self, x: Array) -> Array:
         check_finite(x)
