@@ -42,7 +42,7 @@ class MemberPool:
         return None if 0 <= self.share <= 1 else "its share is not from 0 to 1"
 
     def mix_base_rate(self, pooled: Array, base: Array) -> Array:
-        """(rows, classes): the mixed log probabilities, given the log probabilities of the pooled members and of the base rate."""
+        """(rows, classes): the mixed log probabilities, from the pooled ones and the base rate."""
         with np.errstate(divide="ignore"):
             return np.logaddexp(pooled + np.log(self.share), base + np.log(1 - self.share))
 
