@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.dask
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'priory[dask]'")
 pytest.importorskip("distributed", reason="Dask's scheduler is not installed: pip install 'priory[dask]'")
 
