@@ -3,8 +3,8 @@
     python benchmarks/installing.py [--wheel dist/priory-*.whl] [--demo] [--write]
 
 Each package goes into a new environment, with `pip install` from wheels that are on this machine already (they are
-downloaded first, which is not counted), and no compiler is found. `--demo` also runs `make demo` in a fresh clone of the
-last commit, where the kernels are compiled. `--write` writes benchmarks/results/installing.md.
+downloaded first, which is not counted), and no compiler is found. `--demo` also runs `make demo` in a fresh clone of
+the last commit, where the kernels are compiled. `--write` writes benchmarks/results/installing.md.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PEERS = ["scikit-learn", "river", "datasette"]
 HEADER = """# What installing costs
 
-`python benchmarks/installing.py --demo --write`: processor seconds (user and system) of `pip install` of wheels that were
-downloaded before, into new environments without a compiler; megabytes of what was installed, without pip. `make demo` is
-everything in a fresh clone: the environment, its packages, the kernels compiled, and the tour; the last row is the
-processor time of importing NumPy, SciPy and scikit-learn on the same machine, which other work was using too.
+`python benchmarks/installing.py --demo --write`: processor seconds (user and system) of `pip install` of wheels that
+were downloaded before, into new environments without a compiler; megabytes of what was installed, without pip.
+`make demo` is everything in a fresh clone: the environment, its packages, the kernels compiled, and the tour. The last
+row is the processor time of importing NumPy, SciPy and scikit-learn, on the same machine, which other work used too.
 
 | | processor seconds | megabytes | packages |
 |---|---:|---:|---:|

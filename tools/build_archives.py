@@ -77,6 +77,8 @@ def check(folder: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--check", action="store_true", help="do not build there: check what was built, by a second build")
+    parser.add_argument(
+        "--check", action="store_true", help="do not build there: check what was built, by a second build"
+    )
     options = parser.parse_args()
     check(options.folder) if options.check else build(options.folder)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytestmark = pytest.mark.dask
 dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'priory[dask]'")
 pytest.importorskip("distributed", reason="Dask's scheduler is not installed: pip install 'priory[dask]'")
 
@@ -30,6 +29,7 @@ from priory.errors import DataError, KindError, NotLearnedError  # noqa: E402
 from priory.workflows import dask as engine  # noqa: E402
 
 pytestmark = [
+    pytest.mark.dask,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]
