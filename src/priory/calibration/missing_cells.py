@@ -33,8 +33,8 @@ OTHER_LABEL = (RANK_STEPS // 2) ** 2  # the distance of different labels: as of 
 
 @register_record(
     "GapCompletion",
-    axes={"is_completed": "d", "is_varied": "d", "weight": "r"},
-    dtypes={"is_completed": "b1", "is_varied": "b1"},
+    axes={"is_completed": "d", "weight": "r"},
+    dtypes={"is_completed": "b1"},
     reveals="the cells of single training rows",
 )
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,6 @@ class GapCompletion:
     """The columns whose gaps are completed, and the rows that complete them."""
 
     is_completed: Array  # (columns + texts,): columns in the order of their codes
-    is_varied: Array  # (columns + texts,): whether not all learned rows had the same cell
     weight: Array  # (kept rows,)
     blocks: tuple[Cells, ...]  # the kept rows' cells of each block with codes, in canonical order
 
@@ -55,8 +54,7 @@ class GapCompletion:
         """Describe why it cannot complete rows of this encoding; None if it can."""
         coded = [block for block in encoding.blocks if block]
         n_texts = len(encoding.blocks) - len(coded)
-        widths = {len(self.is_completed), len(self.is_varied)}
-        fits = widths == {len(encoding.columns) + n_texts} and len(coded) == len(self.blocks)
+        fits = len(self.is_completed) == len(encoding.columns) + n_texts and len(coded) == len(self.blocks)
         if not fits or not all(map(_has_columns, self.blocks, coded)):
             return "rows that complete others have other columns"
         return None
@@ -65,7 +63,7 @@ class GapCompletion:
     def of(cls, encoding: TableEncoding, cells: Sequence[Cells], weight: Array, keeps_rows: bool) -> GapCompletion:
         """Find the columns without gaps in learned rows; keep the first of these rows if ``keeps_rows``.
 
-        A column with one cell in all rows tells nothing, so its gaps need not be completed.
+        A column with one code tells nothing, so its gaps need not be completed.
         """
         coded = [b for b, columns in enumerate(encoding.blocks) if columns]
         texts = [b for b, columns in enumerate(encoding.blocks) if not columns]
@@ -73,8 +71,7 @@ class GapCompletion:
         missing = np.concatenate([cells[b].find_missing() for b in (*coded, *texts)], axis=1)
         kept = slice(0, MAX_KEPT_ROWS if keeps_rows else 0)
         blocks = tuple(cells[b].take_rows(kept).drop_absent_values() for b in coded)
-        varied = np.concatenate([encoding.find_varied(cells), np.ones(len(texts), dtype=bool)])
-        return cls((weight @ missing < MIN_ROWS_WITH_GAP) & varied, varied, weight[kept], blocks)
+        return cls((weight @ missing < MIN_ROWS_WITH_GAP) & _find_varied(encoding, len(texts)), weight[kept], blocks)
 
     def find_gaps(self, rows: EncodedRows) -> Array:
         """(rows, columns + texts): whether each cell is missing in a column whose gaps are completed."""
@@ -83,7 +80,8 @@ class GapCompletion:
     def weigh_tempered(self, rows: EncodedRows, gaps: Array) -> Array:
         """(rows, 1): the exponent of tempered naive Bayes."""
         n_gaps = gaps.sum(axis=1, keepdims=True)
-        share = n_gaps / (n_gaps + (~find_missing_cells(rows) & self.is_varied).sum(axis=1, keepdims=True))
+        is_there = ~find_missing_cells(rows) & _find_varied(rows.encoding, rows.n_texts)
+        share = n_gaps / (n_gaps + is_there.sum(axis=1, keepdims=True))
         return np.asarray(share**3 if len(self.weight) else share)
 
     def list_blocks(self, encoding: TableEncoding) -> list[Cells]:
@@ -119,6 +117,11 @@ def find_missing_cells(rows: EncodedRows) -> Array:
     """(rows, columns + texts): whether each cell is missing."""
     texts = [rows.cells[b].find_missing() for b, columns in enumerate(rows.encoding.blocks) if not columns]
     return np.concatenate([rows.codes == rows.encoding.missing_codes, *texts], axis=1)
+
+
+def _find_varied(encoding: TableEncoding, n_texts: int) -> Array:
+    """(columns + texts,): whether a column has several codes besides the one of missing cells; a text always counts."""
+    return np.append(np.diff(encoding.starts) > 2, np.ones(n_texts, dtype=bool))
 
 
 def _has_columns(cells: Cells, columns: Sequence[ColumnCodes]) -> bool:
