@@ -126,7 +126,7 @@ def test_without_memory_no_row_is_kept():
     assert model.statistics_.sample is None
     assert "tempering" in model.corrections_.names
     model.forget(*take(rows, y, slice(0, 50)))
-    assert model.stale_ == ("tempering",)
+    assert model.stale_[0] == "tempering"
     assert not hasattr(model, "corrections_")
     plain = pr.NaiveBayes(calibrate=False).fit(*take(rows, y, slice(50, None)))
     assert np.array_equal(model.without_corrections().predict_proba(rows), plain.predict_proba(rows))

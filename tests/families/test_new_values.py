@@ -48,7 +48,7 @@ TEXTS = ["lunch at noon"] * 100 + ["win cash"] * 2
 SPAM = np.repeat(["ham", "spam"], (100, 2))
 
 
-@pytest.mark.parametrize("model", ["binary", "multinomial", "poisson", "complement"])
+@pytest.mark.parametrize("model", ["binary", "multinomial"])
 @pytest.mark.parametrize(
     "options",
     [{}, {"buckets": 4096, "salt": 1}, {"vocabulary": ["lunch", "at", "noon", "win", "cash"], "unknown": True}],

@@ -86,7 +86,7 @@ class ColumnCodes:
     @classmethod
     def from_numbers(cls, values: Array, counts: Array, n_rows: float) -> ColumnCodes:
         """Bin sorted distinct values with their counts into bins of about equal weight; ``n_rows`` were learned."""
-        rows, further = counts.sum(), _count_further_codes(n_rows)
+        rows, further = counts.sum(), max(0, int(np.sqrt(n_rows) - np.sqrt(MANY_ROWS)))
         wanted = min(min(3 + np.sqrt(rows) / 2, MAX_CODES) + further, MAX_CODES_OF_MANY_ROWS)
         bins = assign_bins(counts, int(wanted))
         last = np.flatnonzero(np.diff(bins))  # the last value of each bin but the final one
@@ -159,11 +159,6 @@ def find_moments(values: Array, counts: Array) -> tuple[float, float]:
     mean = float(share @ (values / unit))
     deviation = unit * float(np.sqrt(share @ (values / unit - mean) ** 2))
     return unit * mean, deviation if deviation > 1e-12 * unit else max(unit, 1.0)
-
-
-def _count_further_codes(n_rows: float) -> int:
-    """Return how many codes there are more than for few rows; no step is larger than one."""
-    return max(0, int(np.sqrt(n_rows) - np.sqrt(MANY_ROWS)))
 
 
 def assign_bins(counts: Array, bins: int) -> Array:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.code_counts import CodeEvidence
+from priory.calibration.code_counts import CodeEvidence, find_log_shares
 from priory.calibration.logit_parts import LogitParts, split_codes
 from priory.calibration.logit_terms import CodeTable, LogitTerm, TreeSum, encode_for_trees
 from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member
@@ -37,10 +37,8 @@ COLUMN_SHARE, MIN_TREE_COLUMNS, MAX_TREE_COLUMNS = 0.5, 8, 40  # columns that a 
 TREES_AT_ONCE, PATIENCE = 5, 20  # trees between two judgements; without a better one, so many more are grown
 MAX_TREE_FOLDS = 5
 EMPTY_LEAF = 1e-9  # rows in a leaf without any, where leaves are averaged
-MAX_SUMS, MIN_TREES_ALLOWED = (
-    1e9,
-    40,
-)  # additions for all trees of all folds, about a second; trees where it is not enough
+# Additions for all trees of all folds, less than a second; and the trees where it is not enough.
+MAX_SUMS, MIN_TREES_ALLOWED = 1e9, 40
 
 
 @register_record(
@@ -234,16 +232,10 @@ def fit_trees(given: FitRows, text_logits: Array) -> tuple[TreeMember, Array] | 
     n_trees, left_out = _choose_number(given, text_logits, problem, n_models)
     if not n_trees:
         return None
-    start = _find_log_shares(given, given.weight)
+    start = find_log_shares(np.bincount(given.group, given.weight, given.n_classes))
     logits = to_logits(start + text_logits[:, -1]).copy()
     trees = problem.grow(given.weight, logits, 0, n_trees)
     return TreeMember(cuts, gaps, *trees, start), log_normalise(to_classes(left_out))
-
-
-def _find_log_shares(given: FitRows, weight: Array) -> Array:
-    """(classes,): the log of the share of each class."""
-    n = np.bincount(given.group, weight, given.n_classes) + 0.5
-    return np.asarray(np.log(n / n.sum()))
 
 
 def _choose_number(given: FitRows, text_logits: Array, problem: TreeProblem, n_models: int) -> tuple[int, Array]:
@@ -255,7 +247,7 @@ def _choose_number(given: FitRows, text_logits: Array, problem: TreeProblem, n_m
     logits = np.empty((n_models, len(rows), problem.n_logits))
     for m, weight in enumerate(weights):
         texts = text_logits[rows, np.where(own == m, given.model_of_row, m)]
-        logits[m] = to_logits(_find_log_shares(given, weight) + texts)
+        logits[m] = to_logits(find_log_shares(np.bincount(given.group, weight, given.n_classes)) + texts)
     best_loss, best, grown = np.inf, (0, logits[own, rows]), 0
     while grown <= problem.max_trees:
         left_out = logits[own, rows]
