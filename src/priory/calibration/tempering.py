@@ -249,7 +249,7 @@ class FitRows:
 
     @property
     def varied_numbers(self) -> Array:
-        """(varied numbers,): the columns that vary, among those of numbers."""
+        """(varied numbers,): the columns of numbers that vary, by their place among all of numbers."""
         is_number = self.counts.encoding.is_number
         return (np.cumsum(is_number) - 1)[self.rows.varied[is_number[self.rows.varied]]]
 
