@@ -280,7 +280,7 @@ class CalibratableModel(Protocol):
         """Return the model without these rows."""
 
     def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
-        """Return the model whose texts and rows ``n`` (classes,) are those of a sample."""
+        """Return the model with the texts of a sample alone, and its ``n`` (classes,) rows."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class Model:
         return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
 
     def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
-        """The model whose texts are those of a sample, with ``n`` (classes,) rows; its columns stay as they are."""
+        """The model with the texts of a sample alone, and its ``n`` (classes,) rows; its columns stay as they are."""
         texts, blocks = self.take_texts()
         counted = texts.observe([cells[b] for b in blocks], group, weight)
         parts = dict(enumerate(self.statistics.parts)) | dict(zip(blocks, counted.parts, strict=True))
