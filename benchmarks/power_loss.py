@@ -1,13 +1,13 @@
-"""Power losses under the journal of the service: is an acknowledged change ever lost, and does a forgotten row come back?
+"""Power losses under the journal: is an acknowledged change ever lost, and does a forgotten row come back?
 
     python benchmarks/power_loss.py [--crashes 10000] [--seed 0] [--write] [--unsafe]    (needs apsw: pip install apsw)
 
 A journal lives through learning, undoing and forgetting on a file system that records every write, and when files are
 synchronised. The power then fails at random moments: what was synchronised is on the disk; of the writes since, each is
 there, is missing, or is torn into sectors of 512 bytes some of which are there, in any order; so are changes of length.
-The journal is opened on what is left. It must be intact, hold all changes that were acknowledged (and of later ones each
-in full or not at all), and no byte of a row whose erasure was acknowledged. The exit code is 1 if not. `--unsafe` does
-without synchronising, to see that losses are found.
+The journal is opened on what is left. It must be intact, hold all changes that were acknowledged (and of later ones
+each in full or not at all), and no byte of a row whose erasure was acknowledged. The exit code is 1 if not. `--unsafe`
+does without synchronising, to see that losses are found.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def connect(path: Path, **options: Any) -> Any:
     return connection
 
 
-# -- what the journal lives through --------------------------------------------------------------------------------------
+# -- what the journal lives through ------------------------------------------------------------------------------------
 
 
 def live(folder: Path, rng: np.random.Generator, is_unsafe: bool) -> Recording:
@@ -205,7 +205,7 @@ def describe_content(connection: Any) -> str:
     return hashlib.sha256(repr([[tuple(row) for row in table] for table in rows]).encode()).hexdigest()
 
 
-# -- power losses --------------------------------------------------------------------------------------------------------
+# -- power losses ------------------------------------------------------------------------------------------------------
 
 
 class Disk:
@@ -322,10 +322,11 @@ def main() -> int:
     found = "".join(f"| {fault} | {times:,} |\n" for fault, times in faults.items())
     text = f"""# Power losses under the journal
 
-`python benchmarks/power_loss.py --crashes {given.crashes} --seed {given.seed} --write` (SQLite {apsw.sqlite_lib_version()}):
-a journal of the service commits {len(recording.states):,} changes (rows are learned, undone and forgotten) in
-{len(steps) - n_syncs:,} writes and {n_syncs:,} synchronisations, all of which are recorded. Then the power fails at random
-moments: writes since the last synchronisation of a file are there, missing, or torn into sectors, in any order.
+`python benchmarks/power_loss.py --crashes {given.crashes} --seed {given.seed} --write`: a journal of the service
+commits {len(recording.states):,} changes (rows are learned, undone and forgotten) in {len(steps) - n_syncs:,} writes
+and {n_syncs:,} synchronisations, all of which are recorded (SQLite {apsw.sqlite_lib_version()}). Then the power fails
+at random moments: writes since the last synchronisation of a file are there, missing, or torn into sectors, in any
+order.
 
 | | power losses |
 |---|---:|

@@ -118,6 +118,19 @@ def test_while_the_reserve_is_there_a_forgotten_row_leaves_no_trace_in_the_sampl
         assert hash_content(left.take_used().blocks) == hash_content(never.take_used().blocks)
 
 
+def test_one_row_more_pushes_at_most_one_other_out_of_use():
+    """As private releases assume; the reserve may lose many at once."""
+    x = NumberCells(np.random.default_rng(2).normal(size=(600, 2)))
+    group = np.zeros(600, int)
+    rows = [RowSample.of(NAMES[:1], [x.take_rows([i])], CLASSES, group[:1], None, 100, list)[0] for i in range(600)]
+    sample, dropped = rows[0], 0
+    for row in rows[1:]:
+        more = sample + row
+        assert more.take_used().count_changes(sample.take_used()) <= 2
+        sample, dropped = more, max(dropped, len(sample) + 1 - len(more))
+    assert dropped > 2
+
+
 def test_columns_are_known_by_name_and_missing_cells_add_nothing():
     x = np.array([[1.0, 2.0], [np.nan, 2.0]])
     group = np.zeros(2, int)
