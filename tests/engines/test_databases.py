@@ -15,11 +15,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from shell import PRIORY
 
 import priory as pr
 from priory.engines import databases
 from priory.errors import DataError, NotLearnedError
+from shell import PRIORY
 
 QUOTED = 'a"b; DROP TABLE t; --'
 SCRIPT = "</script>%s"

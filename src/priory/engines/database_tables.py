@@ -55,6 +55,10 @@ class Database(ABC):
     def select(self, query: str, values: Sequence[object] = ()) -> Iterator[pa.Table]:
         """The rows of a query, some at a time."""
 
+    def select_groups(self, query: str, values: Sequence[object]) -> Iterator[pa.Table]:
+        """The rows of a query that has few."""
+        return self.select(query, values)
+
     def quote_table(self, name: str) -> str:
         """Quote the name of a table."""
         return quote_identifier(name)
@@ -97,6 +101,10 @@ class RowDatabase(Database):
     def select(self, query: str, values: Sequence[object] = ()) -> Iterator[pa.Table]:
         cursor = self.connection.cursor()
         cursor.execute(query, tuple(values))
+        yield from self._fetch(cursor)
+
+    @staticmethod
+    def _fetch(cursor: Any) -> Iterator[pa.Table]:
         names = [column[0] for column in cursor.description]
         while rows := cursor.fetchmany(ROWS_AT_ONCE):
             columns = [make_array(cells) for cells in zip(*rows, strict=True)]
@@ -149,12 +157,13 @@ class PostgreSQL(RowDatabase):
         return {column.name: kinds.get(column.type_code, "") for column in columns}
 
     def select(self, query: str, values: Sequence[object] = ()) -> Iterator[pa.Table]:
-        with self.connection.transaction(), self.connection.cursor("priory") as cursor:
-            cursor.itersize = ROWS_AT_ONCE
+        with self.connection.transaction(), self.connection.cursor("priory") as cursor:  # rows stay on the server
             cursor.execute(query, tuple(values))
-            names = [column.name for column in cursor.description]
-            while rows := cursor.fetchmany(ROWS_AT_ONCE):
-                yield pa.Table.from_arrays([make_array(cells) for cells in zip(*rows, strict=True)], names=names)
+            yield from self._fetch(cursor)
+
+    def select_groups(self, query: str, values: Sequence[object]) -> Iterator[pa.Table]:
+        # without a cursor on the server, which would have a single process do the work
+        return super().select(query, values)
 
     def place_values(self, query: str) -> str:
         return query.replace("%", "%%").replace(PLACE, "%s")
@@ -277,7 +286,9 @@ class DatabaseTable(PartitionedRows):
         rest = f"FROM {self.table} WHERE {present} AND {self.condition}"
         is_double = self.types[name] == "double" and name != target
         query = f"SELECT {chosen} {rest}" if is_double else f"SELECT {chosen}, count(*) AS n {rest} GROUP BY 1, 2"
-        batches = list(self._select(query))
+        database = self.database
+        select = database.select if is_double else database.select_groups
+        batches = list(select(database.place_values(query), self.values))
         if not batches:
             return ValueCounts([], pa.chunked_array([], pa.null()), [])
         found = pa.concat_tables(batches, promote_options="permissive")
@@ -289,9 +300,6 @@ class DatabaseTable(PartitionedRows):
             return f"CAST({quote_identifier(name)} AS VARCHAR)"
         return quote_identifier(name) + (self.database.collation if self.types[name] == "text" else "")
 
-    def _select(self, query: str) -> Iterator[pa.Table]:
-        return self.database.select(self.database.place_values(query), self.values)
-
     def _run_tree(
         self,
         context: ContextT,
@@ -300,7 +308,9 @@ class DatabaseTable(PartitionedRows):
     ) -> PartT | None:
         listed = ", ".join(f"{self._compare(name)} AS {quote_identifier(name)}" for name in self.columns)
         query = f"SELECT {listed} FROM {self.table} WHERE {self.condition}"
-        return add(count(context, rows) for rows in self._select(query))
+        return add(
+            count(context, rows) for rows in self.database.select(self.database.place_values(query), self.values)
+        )
 
 
 @contextmanager
