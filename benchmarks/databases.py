@@ -24,8 +24,8 @@ import pyarrow as pa
 
 import clock
 import priory as pr
-from priory.engines import databases
-from priory.engines.database_tables import open_table
+from priory.workflows import databases
+from priory.workflows.database_tables import open_table
 
 RESULTS = Path(__file__).parent / "results" / "databases.md"
 REPEATS = 3
@@ -133,8 +133,8 @@ def main(rows: int = 500_000) -> None:
 
 `python benchmarks/databases.py {rows}`: {rows:,} made-up rows with four columns of labels and four of whole numbers;
 the fastest of {REPEATS} runs, in seconds. The bare queries are one `GROUP BY` for each column and class, with the
-answers fetched. Inside: `priory.engines.databases.fit` with `memory=0, calibrate=False`. Reading rows: the same table, where the model
-keeps a sample of rows, and so reads all of them once. Model files are compared with those of `fit` in memory.
+answers fetched. Inside: `priory.workflows.databases.fit` with `memory=0, calibrate=False`. Reading rows: the same,
+where the model keeps a sample of rows, and so reads all of them once. Model files are compared with those of `fit`.
 
 | database | bare GROUP BYs | inside | ratio | reading rows | bytes beside `fit` |
 |---|---|---|---|---|---|

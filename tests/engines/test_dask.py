@@ -25,10 +25,11 @@ from engine_data import (  # noqa: E402
     make_texts,
     read_bytes,
 )
-from priory.engines import dask as engine  # noqa: E402
 from priory.errors import DataError, KindError, NotLearnedError  # noqa: E402
+from priory.workflows import dask as engine  # noqa: E402
 
 pytestmark = [
+    pytest.mark.dask,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]

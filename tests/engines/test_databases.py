@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 import priory as pr
-from priory.engines import databases
 from priory.errors import DataError, NotLearnedError
+from priory.workflows import databases
 from shell import PRIORY
 
 QUOTED = 'a"b; DROP TABLE t; --'

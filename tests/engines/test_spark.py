@@ -16,11 +16,12 @@ from engine_data import (
     make_texts,
     read_bytes,
 )
-from priory.engines import spark as engine
 from priory.errors import DataError, MissingDependencyError, NotLearnedError
 from priory.naive_bayes import GaussianNB
+from priory.workflows import spark as engine
 
 pytestmark = [
+    pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]

@@ -12,6 +12,7 @@ from priory.errors import DataError
 
 NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # corrections have no ONNX form
 
+pytestmark = pytest.mark.onnx
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
@@ -30,7 +31,6 @@ CASES = [
     (nb.BernoulliNB(binarize=None, fit_prior=False), COUNTS > 1),
     (nb.MultinomialNB(alpha=0.5), COUNTS),
     (nb.ComplementNB(norm=True), COUNTS),
-    (nb.PoissonNB(estimate="mean"), COUNTS),
     (NaiveBayes("gaussian"), HOLES),
     (NaiveBayes("gaussian", estimate="ml"), HOLES),
     (NaiveBayes("gaussian", estimate="ml"), np.where(SHIFT == 0, np.nan, NUMBERS)),  # a class without any cell

@@ -71,19 +71,11 @@ def forget_command(
     selected = dict(_split_condition(text) for text in where)
     with options.open_task(paths, given) as task:
         chosen = replace(task, where=selected)
-        if any(map(is_database, paths)):
-            result = _forget_in_database(model, chosen, files is not None)
+        if is_database(paths[0]):
+            result = workflows.forget_table(model, chosen, receipt=files)
         else:
             result = workflows.forget(model, chosen, refresh_from=refresh_from, wait=wait, receipt=files)
     print_update("forgotten", model, result, json_)
-
-
-def _forget_in_database(model: str, task: workflows.FileTask, wants_receipt: bool) -> workflows.UpdateResult:
-    if len(task.names) > 1 or wants_receipt:
-        raise click.UsageError("rows of a database are forgotten one table at a time, and without a receipt")
-    from priory.engines import database_files
-
-    return database_files.forget_file(model, task)
 
 
 def _split_condition(text: str) -> tuple[str, str]:

@@ -82,7 +82,10 @@ def train_command(
             _train_labels(task, multilabel, model_path, json_)
         return
     with options.open_task(located, given) as task, engine as count:
-        result = _train_in_database(task, training) or workflows.train(task, options=training, count=count)
+        if is_database(paths[0]):
+            result = workflows.train_table(task, options=training)
+        else:
+            result = workflows.train(task, options=training, count=count)
         with task.callbacks.activity("writing the model"):
             if files is not None:
                 files.issue_state(model_path, result.model)
@@ -100,19 +103,6 @@ def train_command(
     else:
         _print_regression(result, model_path)
     _check_all_readable(result.unreadable_files)
-
-
-def _train_in_database(
-    task: workflows.FileTask, training: workflows.TrainingOptions
-) -> workflows.TrainingResult | None:
-    """Learn from a table of a database; None if files are given."""
-    if not any(map(is_database, task.names)):
-        return None
-    if len(task.names) > 1:
-        raise click.UsageError("a table of a database is learned by itself; give one URL, and merge the models")
-    from priory.engines import database_files
-
-    return database_files.train(task, training)
 
 
 def _train_labels(task: workflows.FileTask, separator: str, model_path: str, json_: bool) -> None:

@@ -4,6 +4,7 @@ from priory.evaluation.decisions import Costs as Costs
 from priory.sources import ReadOptions as ReadOptions
 from priory.sources.column_types import ColumnOptions as ColumnOptions
 from priory.storage import inspect as inspect
+from priory.workflows.database_files import forget_table as forget_table, train_table as train_table
 from priory.workflows.erasure import (
     ReceiptFiles as ReceiptFiles,
     issue_receipt as issue_receipt,

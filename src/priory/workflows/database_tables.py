@@ -20,9 +20,9 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import pyarrow as pa
 
-from priory.engines.partitions import ContextT, PartitionedRows, PartT
 from priory.errors import DataError, MissingDependencyError, suggest_name
 from priory.sources.record_files import DATABASE_SCHEMES, choose_table, quote_identifier
+from priory.workflows.partitions import ContextT, PartitionedRows, PartT
 
 DRIVERS = ("duckdb", "_duckdb", "sqlite3", "psycopg")  # the modules whose errors say why a database was not opened
 ROWS_AT_ONCE = 50_000
@@ -208,7 +208,7 @@ def read_arrow_type(kind: pa.DataType) -> str:
 
 
 def read_declared_type(kind: str) -> str:
-    """What SQLite says of a column: "double", "text" or ""."""
+    """What the declared type of a column of SQLite is: "double", "text" or ""."""
     if any(part in kind for part in ("REAL", "FLOA", "DOUB")):
         return "double"
     return "" if "INT" in kind or "BOOL" in kind else "text"

@@ -6,23 +6,23 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from priory.engines.database_tables import DatabaseTable, open_table
-from priory.engines.databases import fit_rows, forget_rows
-from priory.engines.partitions import evaluate_partitions
 from priory.errors import DataError, KindError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.sources.column_types import MAX_NUMERIC_LABELS, ColumnOptions, find_declared_family
 from priory.storage import updating
 from priory.tables.dates import find_source_column
+from priory.workflows.database_tables import DatabaseTable, open_table
+from priory.workflows.databases import fit_rows, forget_rows
 from priory.workflows.model_files import FileTask, count_known_rows, declare_class_prior
+from priory.workflows.partitions import evaluate_partitions
 from priory.workflows.row_counting import TrainingOptions
 from priory.workflows.training import TrainingResult, describe_families
 from priory.workflows.updates import UpdateResult
 
 
-def train(task: FileTask, options: TrainingOptions) -> TrainingResult:
-    """Learn from the table that a task names; with ``memory=0`` it is counted inside the database."""
-    [url] = task.names
+def train_table(task: FileTask, *, options: TrainingOptions) -> TrainingResult:
+    """Learn from the table of a database that a task names; with ``memory=0`` it is counted inside."""
+    url = get_url(task)
     with open_table(url) as found:
         target, names = find_columns(found, task.columns)
         rows = replace(found.select_columns((*names, target)), text_column=target)
@@ -40,9 +40,11 @@ def train(task: FileTask, options: TrainingOptions) -> TrainingResult:
     return result
 
 
-def forget_file(path: str | os.PathLike[str], task: FileTask) -> UpdateResult:
-    """Make a model file as if it had never learned the rows of a table that the task selects."""
-    [url] = task.names
+def forget_table(path: str | os.PathLike[str], task: FileTask, *, receipt: object = None) -> UpdateResult:
+    """Make a model file as if it had never learned the rows of a table that a task selects."""
+    if receipt is not None:
+        raise DataError("receipts are for rows of files; export the rows, or leave --receipt out")
+    url = get_url(task)
     with updating(path, key=task.key) as file, open_table(url, task.where) as found:
         if not isinstance(file.model, NaiveBayes) or not hasattr(file.model, "statistics_"):
             raise KindError(f"{path}: is no trained model of a table; give one that priory train has written")
@@ -52,6 +54,13 @@ def forget_file(path: str | os.PathLike[str], task: FileTask) -> UpdateResult:
         before = count_known_rows(file.model)
         forget_rows(file.model, rows, target)
         return UpdateResult(file.model, int(before - count_known_rows(file.model)))
+
+
+def get_url(task: FileTask) -> str:
+    """The only table of a task."""
+    if len(task.names) > 1:
+        raise DataError("a table of a database is read by itself; give one URL, and merge the models of several")
+    return task.names[0]
 
 
 def find_columns(rows: DatabaseTable, options: ColumnOptions) -> tuple[str, list[str]]:

@@ -1,7 +1,7 @@
 """Learning from a table inside its database: one GROUP BY for each column, and the record is the one of ``fit``.
 
     model = NaiveBayes(memory=0, calibrate=False)
-    priory.engines.databases.fit(model, "duckdb:///sales.db?table=orders", target="paid")
+    priory.workflows.databases.fit(model, "duckdb:///sales.db?table=orders", target="paid")
 
 A record is a function of the distinct cells of each class and of how often each occurs, so these are all that leaves
 the database. Two kinds of columns are read cell by cell: doubles, whose distinct values are about as many as the rows,
@@ -21,8 +21,6 @@ from numpy import ndarray as Array
 from sklearn.utils.validation import check_is_fitted
 
 from priory.core.content_hash import hash_value
-from priory.engines.database_tables import DatabaseTable, ValueCounts, open_table
-from priory.engines.partitions import ModelT, fit_partitions, forget_partitions
 from priory.estimators.label_encoding import encode_labels
 from priory.learning.counting import PartCounter, check_countable
 from priory.learning.learned import Learned, settle
@@ -31,6 +29,8 @@ from priory.model.column_profile import ColumnProfile, profile_columns
 from priory.model.model_statistics import ModelStatistics, make_empty_statistics, observe_cells, rearrange_blocks
 from priory.tables.table import Table
 from priory.tables.table_reading import read_table
+from priory.workflows.database_tables import DatabaseTable, ValueCounts, open_table
+from priory.workflows.partitions import ModelT, fit_partitions, forget_partitions
 
 
 def fit(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = None) -> ModelT:
@@ -57,7 +57,7 @@ def fit(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = 
 
 
 def forget(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = None) -> ModelT:
-    """Forget rows of a table, as if they had never been learned; the parameters are those of `fit`."""
+    """Forget rows of a table, as if they had never been learned, with the parameters of `fit`."""
     with open_rows(url, target, where) as rows:
         return forget_rows(model, rows, target)
 
