@@ -12,7 +12,7 @@ from priory.sources.column_types import MAX_NUMERIC_LABELS, ColumnOptions, find_
 from priory.storage import updating
 from priory.tables.dates import find_source_column
 from priory.workflows.database_tables import DatabaseTable, open_table
-from priory.workflows.databases import fit_rows, forget_rows
+from priory.workflows.databases import learn_table, unlearn_table
 from priory.workflows.model_files import FileTask, count_known_rows, declare_class_prior
 from priory.workflows.partitions import evaluate_partitions
 from priory.workflows.row_counting import TrainingOptions
@@ -30,7 +30,7 @@ def train_table(task: FileTask, *, options: TrainingOptions) -> TrainingResult:
         model = make_model(rows, task.columns, options)
         for note in describe_reading(model, rows, names):
             task.callbacks.notify(note)
-        fit_rows(model, rows, target)
+        learn_table(model, rows, target)
         declare_class_prior(model, options.class_prior, options.class_weight)
         model.target_, model.missing_ = target, ()
         n_rows, empty = int(model.class_count_.sum()), [n for n in names if not is_filled(model, n)]
@@ -52,7 +52,7 @@ def forget_table(path: str | os.PathLike[str], task: FileTask, *, receipt: objec
         names = [find_source_column(str(name), found.names) for name in file.model.feature_names_in_]
         rows = replace(found.select_columns((*dict.fromkeys(names), target)), text_column=target)
         before = count_known_rows(file.model)
-        forget_rows(file.model, rows, target)
+        unlearn_table(file.model, rows, target)
         return UpdateResult(file.model, int(before - count_known_rows(file.model)))
 
 

@@ -214,7 +214,7 @@ def read_declared_type(kind: str) -> str:
     return "" if "INT" in kind or "BOOL" in kind else "text"
 
 
-class ValueCounts(NamedTuple):
+class CellCounts(NamedTuple):
     """Pairs of label and cell, and how often each occurs."""
 
     labels: list[Any]
@@ -272,15 +272,15 @@ class DatabaseTable(PartitionedRows):
         if name not in self.types:
             raise DataError(f"the table has no column {name!r}{suggest_name(name, list(self.types))}.")
 
-    def count_rows(self, target: str) -> ValueCounts:
+    def count_rows(self, target: str) -> CellCounts:
         """Count the rows of each class."""
         return self._count(target, target)
 
-    def count_values(self, name: str, target: str) -> ValueCounts:
+    def count_values(self, name: str, target: str) -> CellCounts:
         """Count the cells of a column by class, inside the database; doubles are read one by one."""
         return self._count(name, target)
 
-    def _count(self, name: str, target: str) -> ValueCounts:
+    def _count(self, name: str, target: str) -> CellCounts:
         chosen = ", ".join(f"{self._compare(column)} AS c{k}" for k, column in enumerate((target, name)))
         present = " AND ".join(f"{quote_identifier(column)} IS NOT NULL" for column in (target, name))
         rest = f"FROM {self.table} WHERE {present} AND {self.condition}"
@@ -290,10 +290,10 @@ class DatabaseTable(PartitionedRows):
         select = database.select if is_double else database.select_groups
         batches = list(select(database.place_values(query), self.values))
         if not batches:
-            return ValueCounts([], pa.chunked_array([], pa.null()), [])
+            return CellCounts([], pa.chunked_array([], pa.null()), [])
         found = pa.concat_tables(batches, promote_options="permissive")
         times = [1] * len(found) if is_double else found.column(2).to_pylist()
-        return ValueCounts(found.column(0).to_pylist(), found.column(1), times)
+        return CellCounts(found.column(0).to_pylist(), found.column(1), times)
 
     def _compare(self, name: str) -> str:
         if name == self.text_column:

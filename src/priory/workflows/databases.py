@@ -29,7 +29,7 @@ from priory.model.column_profile import ColumnProfile, profile_columns
 from priory.model.model_statistics import ModelStatistics, make_empty_statistics, observe_cells, rearrange_blocks
 from priory.tables.table import Table
 from priory.tables.table_reading import read_table
-from priory.workflows.database_tables import DatabaseTable, ValueCounts, open_table
+from priory.workflows.database_tables import CellCounts, DatabaseTable, open_table
 from priory.workflows.partitions import ModelT, fit_partitions, forget_partitions
 
 
@@ -53,13 +53,13 @@ def fit(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = 
     model
     """
     with open_rows(url, target, where) as rows:
-        return fit_rows(model, rows, target)
+        return learn_table(model, rows, target)
 
 
 def forget(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = None) -> ModelT:
     """Forget rows of a table, as if they had never been learned, with the parameters of `fit`."""
     with open_rows(url, target, where) as rows:
-        return forget_rows(model, rows, target)
+        return unlearn_table(model, rows, target)
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def open_rows(url: str, target: str, where: Mapping[str, str] | None) -> Iterato
         yield rows
 
 
-def fit_rows(model: ModelT, rows: DatabaseTable, target: str) -> ModelT:
+def learn_table(model: ModelT, rows: DatabaseTable, target: str) -> ModelT:
     """Learn from an open table."""
     check_countable(model)
     counter: Any = model.counter()
@@ -79,7 +79,7 @@ def fit_rows(model: ModelT, rows: DatabaseTable, target: str) -> ModelT:
     return model.adopt(count_table(counter, rows, target, is_known=False))
 
 
-def forget_rows(model: ModelT, rows: DatabaseTable, target: str) -> ModelT:
+def unlearn_table(model: ModelT, rows: DatabaseTable, target: str) -> ModelT:
     """Forget rows of an open table."""
     check_countable(model)
     check_is_fitted(model)
@@ -130,7 +130,7 @@ def observe_column(columns: Any, table: Table, classes: Array, group: list[int],
     return observe_cells(columns.schema, cells, classes, np.array(group, dtype=np.int32), weight)
 
 
-def weigh_profiles(table: Table, counted: ValueCounts) -> dict[str, ColumnProfile]:
+def weigh_profiles(table: Table, counted: CellCounts) -> dict[str, ColumnProfile]:
     """The profile of a column, or of the parts of its dates, in which each cell counts as often as it occurs."""
     found = profile_columns(table)
     times = np.array(counted.times, dtype=np.int64)
