@@ -51,7 +51,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "tables": (790, 6),
     "text": (2_550, 15),
     "top": (80, 3),
-    "workflows": (3_325, 22),
+    "workflows": (3_345, 22),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_720, 6, 124
