@@ -17,9 +17,10 @@ from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core._kernel import rows as kernel
 from priory.core.logspace import log_normalise
-from priory.core.sparse_rows import SparseRows, join_columns
+from priory.core.sparse_rows import SparseRows, join_columns, multiply_entries
 from priory.core.statistics import register_record
 
+MAX_PRECISE_WEIGHTS = 1 << 18
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 
@@ -94,8 +95,14 @@ class LinearMember(Member):
         return None if self.weights.shape == (features, n_classes) else "there is not one weight for each feature"
 
     def log_probabilities(self, rows: EncodedRows) -> Array:
-        added = self._make_features(rows).multiply(self._lanes)[:, : self.weights.shape[1]]
-        return log_normalise(rows.tempered_logits + added)
+        return log_normalise(rows.tempered_logits + self._multiply(self._make_features(rows), self.weights))
+
+    def _multiply(self, features: SparseRows, weights: Array) -> Array:
+        """(rows, classes): the sum of the weights of each row's features, in double precision if weights are few."""
+        if self.weights.size <= MAX_PRECISE_WEIGHTS:
+            return multiply_entries(features.ends, features.indices, features.values, weights.astype(float))
+        lanes = self._lanes if weights is self.weights else pad_columns(weights)
+        return features.multiply(lanes)[:, : weights.shape[1]]
 
     def _make_features(self, rows: EncodedRows) -> SparseRows:
         """(rows, features): the constant, codes of columns, tokens of texts, cells of pairs."""
@@ -111,8 +118,7 @@ class LinearMember(Member):
         parts = split_codes(rows, self.weigh_codes(rows.encoding, rows.evidence))
         start = 1 + rows.encoding.n_codes
         for t, tokens in enumerate(rows.tokens if self.with_tokens else ()):
-            weights = pad_columns(self.weights[start : start + tokens.width])
-            parts.texts[:, :, t] = tokens.multiply(weights)[:, : self.weights.shape[1]]
+            parts.texts[:, :, t] = self._multiply(tokens, self.weights[start : start + tokens.width])
             start += tokens.width
         return parts.add(split_pairs(rows, self.pairs, self.weights[start:])) if len(self.pairs) else parts
 
@@ -136,8 +142,8 @@ class LinearMember(Member):
 
         def add_logits(row: EncodedRow, logits: Array) -> None:
             for text_start, chosen in zip(starts[:-1], row.tokens, strict=False):
-                # token features are binary, in rows of norm one
-                kernel.add_weights(weights, chosen, text_start, 1 / sqrt(max(len(chosen), 1)), logits)
+                # token features are binary, in rows of norm one; in batches the norm has single precision
+                kernel.add_weights(weights, chosen, text_start, float(np.float32(1 / sqrt(len(chosen) or 1))), logits)
             if len(pairs):
                 kernel.add_cells(weights, row.levels, pairs, N_LEVELS, starts[-1], logits)
 
