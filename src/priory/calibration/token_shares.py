@@ -31,22 +31,28 @@ def score_by_shares(rows: SparseRows, group: Array, weight: Array, n_classes: in
     counts = sum_entries_by_class(rows.ends, rows.indices, rows.values.astype(float), group, weight, shape)
     total, shown = counts.sum(axis=0), counts.sum(axis=1)  # (classes,), (tokens,)
     strength, known = STRENGTH * total.mean(), np.flatnonzero(shown)
-    table, expected = np.zeros(shape), strength * shown[known] / total.sum()
-    table[known] = np.log1p(counts[known] / expected[:, None]) - np.log(total + strength)
-    # without the text itself: what it adds to its tokens (entries,) and to its class (texts,)
-    own = np.repeat(weight, np.diff(rows.ends)) * rows.values
-    added, text = sum_entries(rows.ends, own), np.repeat(np.arange(rows.n_rows), np.diff(rows.ends))
-    kept = shown[rows.indices] - own > ROUNDING  # (entries,): tokens of other texts
-    ends = np.append(0, np.cumsum(sum_entries(rows.ends, kept)))
-    text, tokens, own = text[kept], rows.indices[kept], own[kept]
-    others = counts[tokens]  # (entries, classes)
+    table = np.zeros(shape)
+    table[known] = np.log1p(counts[known] * (total.sum() / strength / shown[known])[:, None])
+    table[known] -= np.log(total + strength)
+    # without the text itself: what it adds to each of its tokens (entries,), and to its class (texts,)
+    own, text = (
+        np.repeat(weight, np.diff(rows.ends)) * rows.values,
+        np.repeat(np.arange(rows.n_rows), np.diff(rows.ends)),
+    )
+    added, rest = sum_entries(rows.ends, own), shown[rows.indices] - own
+    kept = rest > ROUNDING  # tokens of other texts
+    n_kept, text, tokens, own = sum_entries(rows.ends, kept), text[kept], rows.indices[kept], own[kept]
+    others, mass = counts[tokens], np.repeat(total[None], rows.n_rows, axis=0)  # (entries, classes), (texts, classes)
     others[np.arange(len(text)), group[text]] -= own
-    mass = np.repeat(total[None], rows.n_rows, axis=0)
     mass[np.arange(rows.n_rows), group] -= added
-    expected = strength * (shown[tokens] - own) / (total.sum() - added)[text]
-    terms = np.log1p(np.maximum(others, 0.0) / expected[:, None]) - np.log(mass + strength)[text]
-    sums = np.diff(np.concatenate([np.zeros((1, n_classes)), terms.cumsum(axis=0)])[ends], axis=0)
-    return table, sums / np.sqrt(np.maximum(np.diff(ends), 1))[:, None]
+    others *= ((total.sum() - added)[text] / strength / rest[kept])[:, None]  # in virtual texts of the token
+    gains = np.log1p(np.maximum(others, 0.0, out=others), out=others)
+    sums = np.zeros(mass.shape)
+    if len(gains):
+        some = np.flatnonzero(n_kept)
+        sums[some] = np.add.reduceat(gains, np.append(0, np.cumsum(n_kept[some]))[:-1])
+    scores = sums - n_kept[:, None] * np.log(mass + strength)
+    return table, scores / np.sqrt(np.maximum(n_kept, 1))[:, None]
 
 
 def choose_exponent(
