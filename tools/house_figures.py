@@ -32,7 +32,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
-    "calibration": (3_060, 22),
+    "calibration": (3_130, 23),
     "cli": (1_900, 14),
     "core": (1_935, 16),
     "estimators": (1_925, 15),
