@@ -100,7 +100,7 @@ MIN_FEATURE_COUNT = 2  # a token of a single document does not generalise
     "TokenFeatures",
     axes={"arena": "k", "ends": "v", "buckets": "b", "pairs": "t"},
     dtypes={"arena": "u1", "ends": "i8", "buckets": "i8", "pairs": "i8"},
-    reveals="words, or buckets of words, that at least two training texts had; with few texts, those of one too",
+    reveals="words, or buckets of words, that at least two training texts had; with few texts, words of one too",
 )
 @dataclass(frozen=True, eq=False)
 class TokenFeatures:
