@@ -32,7 +32,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
-    "calibration": (3_070, 22),
+    "calibration": (3_140, 23),
     "cli": (1_958, 14),
     "core": (1_935, 16),
     "estimators": (1_925, 15),

@@ -270,8 +270,8 @@ class CalibratableModel(Protocol):
     def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
         """Return the log likelihood of each part, from the model without the row."""
 
-    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
-        """Return, for each text, the tokens that regressions may use as features."""
+    def choose_token_features(self, min_count: int = ...) -> tuple[TokenFeatures, ...]:
+        """Return, for each text, the tokens of so many documents, that regressions may use as features."""
 
     def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """Return texts as sparse rows of token features."""
