@@ -81,6 +81,7 @@ def train_command(
         with options.open_task(located, given) as task:
             _train_labels(task, multilabel, model_path, json_)
         return
+    result: workflows.TrainingResult | workflows.RegressionResult
     with options.open_task(located, given) as task, engine as count:
         if is_database(paths[0]):
             result = workflows.train_table(task, options=training)
