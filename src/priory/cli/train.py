@@ -82,6 +82,7 @@ def train_command(
         with options.open_task(located, given) as task:
             _train_labels(task, multilabel, model_path, json_)
         return
+    result: workflows.TrainingResult | workflows.RegressionResult
     with options.open_task(located, given) as task, engine as count:
         learn = workflows.train_table if is_database(paths[0]) else partial(workflows.train, count=count)
         result = learn(task, options=training)
