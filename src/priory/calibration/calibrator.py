@@ -333,8 +333,7 @@ def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: 
     folds = FOLDS_OF_FEW_ROWS if few else CALIBRATION_FOLDS
     order = assign_folds(cells, group, weight, folds)
     if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
-        n_judged = int(np.ceil(folds * ENOUGH_JUDGED_ROWS / len(order.rows)))
-        return order, np.unique(order.fold)[:n_judged]  # of few rows, a fold may have none
+        return order, np.unique(order.fold)[: -(-folds * ENOUGH_JUDGED_ROWS // len(order.rows))]  # a fold may be empty
     fold = assign_folds_by_content(cells, len(group), folds)[order.rows]
     return order._replace(fold=fold), np.zeros(1, dtype=np.int64)
 
