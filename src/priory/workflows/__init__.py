@@ -7,6 +7,8 @@
     evaluate    compare a model's predictions with the labels of files
     report      write an HTML report about a model on the rows of files
     ask         choose rows of files to label next
+    select      keep the rows of files that a model finds most probable of a class
+    learn_contrast   learn what distinguishes wanted texts from the texts of files
     audit       look for leakage in files
     drift       compare the rows of files with newer rows
     learn       learn the rows of files into a model file

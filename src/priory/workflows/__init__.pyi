@@ -27,6 +27,11 @@ from priory.workflows.prediction import (
 )
 from priory.workflows.reports import ReportResult as ReportResult, audit as audit, drift as drift, report as report
 from priory.workflows.row_counting import TrainingOptions as TrainingOptions
+from priory.workflows.selection import (
+    SelectionOptions as SelectionOptions,
+    learn_contrast as learn_contrast,
+    select as select,
+)
 from priory.workflows.training import (
     RegressionResult as RegressionResult,
     TrainingResult as TrainingResult,
