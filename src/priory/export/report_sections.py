@@ -46,13 +46,13 @@ def summarise_scores(scores: Scores) -> str:
     """Say in plain words how often the model is right, how far its certainty can be trusted, and what it mixes up."""
     right, weight = scores.answer == scores.truth, scores.weight
     common = format_value(scores.classes[int(np.argmax(scores.shares))])
-    told = [
+    sentences = [
         f"Of 100 rows that it has not learned, it answers {100 * np.average(right, weights=weight):.0f} correctly; "
         f"always answering {common} would be correct for {100 * float(scores.shares.max()):.0f}."
     ]
     sure = scores.certainty >= SURE
     if sure.any():
-        told.append(
+        sentences.append(
             f"It is at least {SURE:.0%} sure of {np.average(sure, weights=weight):.0%} of the rows, and "
             f"{np.average(right[sure], weights=weight[sure]):.0%} of those answers are correct."
         )
@@ -60,11 +60,11 @@ def summarise_scores(scores: Scores) -> str:
         n = len(scores.classes)
         mixed = np.bincount(scores.truth[~right] * n + scores.answer[~right], minlength=n * n)  # (truth, answer), flat
         truth, answer = divmod(int(np.argmax(mixed)), n)
-        told.append(
+        sentences.append(
             f"Its most frequent mistake is {format_value(scores.classes[truth])} taken for "
             f"{format_value(scores.classes[answer])}: {mixed.max():,} of {mixed.sum():,} mistakes."
         )
-    return " ".join(told)
+    return " ".join(sentences)
 
 
 def describe_mistakes(model: object, X: object, scores: Scores, learned: bool) -> dict[str, object]:
