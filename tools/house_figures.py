@@ -32,29 +32,29 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
-    "calibration": (3_060, 22),
-    "cli": (1_950, 14),
+    "calibration": (3_140, 23),
+    "cli": (1_958, 14),
     "core": (1_935, 16),
     "estimators": (1_925, 15),
     "evaluation": (1_000, 12),
-    "export": (930, 7),
+    "export": (860, 7),
     "families": (2_390, 18),
     "leakage": (1_730, 16),
-    "learning": (2_600, 17),
-    "model": (2_560, 14),
+    "learning": (2_610, 17),
+    "model": (2_595, 14),
     "naive_bayes": (950, 7),
     "plots": (850, 6),
     "regression": (1_425, 9),
-    "service": (3_960, 24),
-    "sources": (2_195, 12),
+    "service": (3_980, 24),
+    "sources": (2_198, 12),
     "storage": (1_680, 10),
-    "tables": (790, 6),
+    "tables": (850, 7),
     "text": (2_550, 15),
     "top": (80, 3),
-    "workflows": (2_935, 19),
+    "workflows": (3_345, 22),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
-MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_720, 6, 124
+MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_560, 6, 124
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 10.3, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")

@@ -361,15 +361,3 @@ def test_a_column_of_texts_is_described_by_its_length_and_not_by_its_values():
     page = report(model, rows, labels).html
     assert " characters on average" in page
     assert "parcel number 1 came" not in page.split('id="columns"')[1].split("<h2")[0]
-
-
-def test_the_strongest_pairs_are_named_with_their_correlation_within_classes():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 300)
-    shared = rng.normal(size=300)
-    X = {"a": shared, "b": shared + 0.3 * rng.normal(size=300), "c": rng.normal(size=300), "d": 3.0 * y}
-    page = Page(report(NaiveBayes(calibrate=False).fit(X, y), X, y).html).text
-    pairs = page.partition("The strongest pairs")[2].partition("What was learned")[0]
-    assert "a and b +0.9" in pairs
-    assert "a and c" not in pairs
-    assert "The strongest pairs" not in Page(report(NaiveBayes().fit({"c": X["c"]}, y), {"c": X["c"]}, y).html).text

@@ -15,6 +15,7 @@
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
     merge       add the statistics of several models
+    train_table, forget_table   the same with a table of a database
     rank_columns   rank columns by how much worse a model predicts without them
     find_counterfactuals   find changes of a single cell that change the prediction for a row
     inspect     list what a model file contains and would reveal

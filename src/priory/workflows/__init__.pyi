@@ -4,8 +4,11 @@ from priory.evaluation.decisions import Costs as Costs
 from priory.sources import ReadOptions as ReadOptions
 from priory.sources.column_types import ColumnOptions as ColumnOptions
 from priory.storage import inspect as inspect
+from priory.storage.receipt_verifier import RefusedError as RefusedError
+from priory.workflows.database_files import forget_table as forget_table, train_table as train_table
 from priory.workflows.erasure import (
     ReceiptFiles as ReceiptFiles,
+    export_file as export_file,
     issue_receipt as issue_receipt,
     make_card as make_card,
     release as release,
