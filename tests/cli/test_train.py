@@ -102,7 +102,7 @@ def test_a_table_is_refined_and_has_no_option_for_it(run):
     for option in ("--refine", "--no-refine"):
         code, _, err = run(*how, option)
         assert code != 0
-        assert f"{option} is only for a single column of texts; the columns are a and b" in err
+        assert f"{option} is only for a single column of texts; the columns are 'a', 'b'" in err
 
 
 def test_refined_texts_answer_as_the_library_does_and_learning_on_keeps_it(run):
