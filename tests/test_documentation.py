@@ -29,7 +29,7 @@ def test_every_figure_is_in_the_course_or_in_the_guides():
 
 def test_the_reference_has_every_public_name():
     listed = {name for module in build_docs.PUBLIC_MODULES for name in build_docs.list_public_names(module)}
-    modules = {name.removeprefix("priory.") for name in build_docs.PUBLIC_MODULES}
+    modules = {name.rpartition(".")[2] for name in build_docs.PUBLIC_MODULES}
     assert set(priory.__all__) <= listed | modules
 
 
@@ -48,6 +48,15 @@ def test_the_readme_opens_with_the_equation_and_two_commands():
     assert "posterior = prior + statistics(data)" in head
     assert "make demo" in head
     assert "make test" in head
+
+
+def test_every_figure_in_the_table_of_the_readme_is_on_the_page_of_its_row():
+    rows = re.findall(r"^\| (.*) \| \[\w+\]\((benchmarks/.*\.md)\) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) >= 8
+    for cells, page in rows:
+        measured = (ROOT / page).read_text()
+        for figure in re.findall(r"\d[\d,.]*\d|\d", cells.partition(" | ")[2]):
+            assert re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d,]|\.\d)", measured), f"{figure} is not in {page}"
 
 
 def test_the_readme_quotes_what_was_measured_of_single_rows():
