@@ -2,8 +2,8 @@
 
 Nothing is held out: the rows of each fold are scored by the model without it, and so is the new row. A class belongs
 to the set unless too many rows gave a larger probability to their own class than the model without them gives to this
-one (cross-conformal prediction [1]_, on the sets of [2]_). Comparing with the model of all rows instead, which is better
-than those that left rows out, makes sets too large.
+one (cross-conformal prediction [1]_, on the sets of [2]_). The model of all rows is better than those that left rows
+out: compared with its answers, sets would be too large.
 
 References
 ----------
@@ -49,7 +49,9 @@ def choose_sets(folds: Iterable[FoldAnswers], coverage: float, by_class: bool) -
     [[True], [False]]
     """
     check_coverage(coverage)
-    above, total = 0.0, 0.0  # (new rows, classes): the weight of rows that are likelier; (classes,): of all rows
+    # (new rows, classes): the weight of rows that are likelier; (classes,): of all rows
+    above: Array | float = 0.0
+    total: Array | float = 0.0
     for fold in folds:
         classes = np.arange(fold.new.shape[1])
         chosen = [fold.group == c if by_class else slice(None) for c in classes]
