@@ -62,6 +62,10 @@ class DocumentModel:
         """The model without some learned documents: ``total - part``."""
         return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
 
+    def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
+        """The model that has learned a sample of documents, and nothing else."""
+        return replace(self, statistics=self.observe(cells, group, weight))
+
     # -- the prior -----------------------------------------------------------------------------------------------
 
     def log_prior(self) -> Array:

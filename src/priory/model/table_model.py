@@ -86,6 +86,13 @@ class Model:
         """The model without some learned rows: ``total - part``."""
         return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
 
+    def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
+        """The model with the texts of a sample alone, and its ``n`` (classes,) rows; its columns stay as they are."""
+        texts, blocks = self.take_texts()
+        counted = texts.observe([cells[b] for b in blocks], group, weight)
+        parts = dict(enumerate(self.statistics.parts)) | dict(zip(blocks, counted.parts, strict=True))
+        return replace(self, statistics=replace(self.statistics, n=n, parts=tuple(parts.values())))
+
     # -- the prior -----------------------------------------------------------------------------------------------
 
     def log_prior(self) -> Array:
