@@ -36,7 +36,13 @@ from priory.calibration.tempering import (
     to_classes,
     to_logits,
 )
-from priory.calibration.text_refinement import SHIFT_HOLD, PairChoice, collect_text_terms, refine_texts
+from priory.calibration.text_refinement import (
+    NO_FINER_TOKENS,
+    SHIFT_HOLD,
+    FinerTokens,
+    collect_text_terms,
+    refine_texts,
+)
 from priory.calibration.tree_member import fit_trees
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads, space_evenly
@@ -230,7 +236,7 @@ class Calibrator:
     max_rows: int
     plan: FitPlan
     # only for models of a single text:
-    pairs: PairChoice = False  # whether pairs of neighbouring words are features
+    finer: FinerTokens = NO_FINER_TOKENS  # what a regression on texts alone may weigh besides words
     hold: float = SHIFT_HOLD  # extra penalty on the direction of the mean text
     keeps_rows: bool = True  # whether rows are kept with the corrections, to complete others
 
@@ -293,7 +299,7 @@ class Calibrator:
             return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
         if _has_text_alone(model):
             if self.plan.refine:
-                return refine_texts(model, cells, group, order, judged, self.pairs, self.hold)
+                return refine_texts(model, cells, group, order, judged, self.finer, self.hold)
             return _fit_tempering_alone(model, cells, group, order)
         return fit_corrections(_collect_rows(model, cells, group, order, judged, n_rows), self.plan)
 
