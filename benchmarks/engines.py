@@ -109,7 +109,7 @@ def open_cluster(workers: int, stack: ExitStack) -> None:
 def fit_dask(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str]], object]:
     import dask.dataframe as dd
 
-    from priory.engines import dask as engine
+    from priory.workflows import dask as engine
 
     open_cluster(workers, stack)
     return lambda paths: engine.fit(make_model(kind), dd.read_parquet(paths), target="label")
@@ -153,7 +153,7 @@ def open_spark(workers: int, stack: ExitStack) -> Any:
 
 
 def fit_spark(kind: str, workers: int, stack: ExitStack) -> Callable[[list[str]], object]:
-    from priory.engines import spark as engine
+    from priory.workflows import spark as engine
 
     session = open_spark(workers, stack)
     return lambda paths: engine.fit(make_model(kind), session.read.parquet(*paths), target="label")
@@ -186,7 +186,7 @@ def fit_bounded(kind: str, workers: int, stack: ExitStack, **declared: Any) -> C
     """Words that hardly occur twice, on Dask, with a declared bound."""
     import dask.dataframe as dd
 
-    from priory.engines import dask as engine
+    from priory.workflows import dask as engine
 
     open_cluster(workers, stack)
     return lambda paths: engine.fit(TextClassifier(calibrate=False, **declared), dd.read_parquet(paths), target="label")

@@ -248,8 +248,6 @@ KINDS: list[Kind] = [
         0.0,
         takes_any_weight=False,
     ),
-    Kind("PoissonNB", lambda _: nb.PoissonNB(), repeat_column(draw_count), "matrix", 0.0),
-    Kind("GammaNB", lambda _: nb.GammaNB(), repeat_column(draw_amount), "matrix", 0.0),
     Kind("GaussianNB", lambda _: nb.GaussianNB(), repeat_column(draw_number), "matrix", 0.0),
     Kind("GaussianBayes", lambda _: nb.GaussianBayes(), repeat_column(draw_number), "matrix", 0.0),
     Kind(

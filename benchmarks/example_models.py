@@ -39,7 +39,7 @@ def make_examples() -> list[Example]:
         row["b"] = None
     group = ["yes" if row["c"] + rng.normal() > 3 else "no" for row in table]
     prose = [{"t": text, "n": float(i)} for i, text in enumerate(texts)]
-    counts, amounts = rng.poisson(2, (12, 3)), rng.gamma(2.0, 1.0, (12, 3))
+    counts = rng.poisson(2, (12, 3))
     numbers, codes = rng.normal(size=(12, 3)), np.array([0, 1, 2] * 4)
     frame = pd.DataFrame({"x": rng.normal(size=12), "kind": ["a", "b", "c"] * 4})
     target = rng.normal(size=12)
@@ -63,9 +63,6 @@ def make_examples() -> list[Example]:
         (nb.CategoricalNB(min_categories=8), counts),
         (nb.MultinomialNB(alpha=[0.5, 1.0, 2.0], class_prior=[0.2, 0.3, 0.5]), counts),
         (nb.ComplementNB(norm=True), counts),
-        (nb.PoissonNB(prior=pr.families.Poisson(1.0, 1.0)), counts),
-        (nb.PoissonNB(estimate="ml"), counts),
-        (nb.GammaNB(), amounts),
         (nb.GaussianBayes(), numbers),
         (nb.GaussianBayes(covariance="shared", estimate="ml"), numbers),
     ]

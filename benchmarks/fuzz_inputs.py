@@ -69,7 +69,6 @@ ESTIMATORS: list[tuple[Callable[..., Any], dict[str, list[Any]]]] = [
     (nb.ComplementNB, {"alpha": [1.0, 0.0]}),
     (nb.BernoulliNB, {"binarize": [0.0, None, -1, 2.5]}),
     (nb.CategoricalNB, {"min_categories": [None, 3, -1]}),
-    (nb.PoissonNB, {}),
     (nb.GaussianBayes, {}),
     (pr.BayesianLinearRegression, {"prior": ["evidence", 1.0, -1, "odd"]}),
     (pr.BayesianLogisticRegression, {"method": ["laplace", "map", "odd"]}),

@@ -44,8 +44,8 @@ TABLES = [
     (
         sp.csr_matrix(X),
         KindError,
-        "X is a sparse matrix; a table of columns is dense: call .toarray(), or use BernoulliNB, MultinomialNB, "
-        "PoissonNB or GaussianNB of priory.naive_bayes.",
+        "X is a sparse matrix; a table of columns is dense: call .toarray(), or use BernoulliNB, MultinomialNB "
+        "or GaussianNB of priory.naive_bayes.",
     ),
     (
         [{"a": 1}, {"a": "two"}, {"a": 3}, {"a": 4}],

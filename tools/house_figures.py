@@ -35,15 +35,14 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "calibration": (2_990, 21),
     "cli": (1_900, 14),
     "core": (1_935, 16),
-    "engines": (440, 5),
     "estimators": (1_925, 15),
-    "evaluation": (1_030, 12),
-    "export": (865, 7),
+    "evaluation": (1_000, 12),
+    "export": (860, 7),
     "families": (2_390, 18),
     "leakage": (1_730, 16),
     "learning": (2_600, 17),
     "model": (2_560, 14),
-    "naive_bayes": (1_150, 8),
+    "naive_bayes": (950, 7),
     "plots": (850, 6),
     "regression": (1_425, 9),
     "service": (3_960, 24),
@@ -52,7 +51,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "tables": (790, 6),
     "text": (2_550, 15),
     "top": (80, 3),
-    "workflows": (2_350, 14),
+    "workflows": (2_775, 18),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_720, 6, 124
@@ -216,7 +215,7 @@ def measure_words(package: Path = PACKAGE) -> Figure:
 def measure_entries(package: Path = PACKAGE) -> Figure:
     """Entries that `ls src/priory` shows, without what is generated."""
     entries = sorted(p.name for p in package.iterdir() if p.name != "__pycache__" and p.suffix not in (".c", ".so"))
-    return Figure("entries in the top folder", len(entries), 26, entries)
+    return Figure("entries in the top folder", len(entries), 25, entries)
 
 
 def measure_cycles(modules: Tree) -> Figure:

@@ -1,4 +1,4 @@
-"""What evaluate shows besides scores: folds, groups, time, curves, comparisons, costs, lift and thresholds."""
+"""What evaluate shows besides scores: folds, groups, time, curves, comparisons, costs and thresholds."""
 
 import json
 import random
@@ -116,7 +116,7 @@ def test_groups_of_rows_are_scored_and_the_verdict_follows(evaluate):
 
 
 def test_costs_are_those_of_the_truth(evaluate):
-    answer = evaluate("full.priory", "new.csv", "--cost", "fn=5", "--thresholds", "--lift")
+    answer = evaluate("full.priory", "new.csv", "--cost", "fn=5", "--thresholds")
     costs = answer["costs"]
     assert answer["positive"] == "bad"
     confusion = np.array(answer["scores"]["confusion"])  # bad, good
@@ -125,16 +125,12 @@ def test_costs_are_those_of_the_truth(evaluate):
     half = next(row for row in answer["thresholds"] if row["threshold"] == 0.5)
     assert half["cost"] == pytest.approx(costs["most_probable"]["value"])
     assert half["recall"] == pytest.approx(confusion[0, 0] / confusion[0].sum())
-    gains = [row["gain"] for row in answer["lift"]]
-    assert gains == sorted(gains)
-    assert (answer["lift"][-1]["gain"], answer["lift"][-1]["lift"]) == (1.0, 1.0)
-    assert answer["lift"][0]["lift"] > 2
 
 
 def test_all_of_it_in_one_process(trained):
     command = [*PRIORY, "evaluate", "full.priory", "old.csv", "--folds", "3", "--compare", "poor.priory"]
     done = subprocess.run(
-        [*command, "--by", "side", "--cost", "fn=5", "--lift", "--thresholds", "--curve"],
+        [*command, "--by", "side", "--cost", "fn=5", "--thresholds", "--curve"],
         capture_output=True,
         text=True,
         cwd=trained,
@@ -147,7 +143,6 @@ def test_all_of_it_in_one_process(trained):
         "learning curve",
         "mean cost of a row",
         "Answering 'bad'",
-        "The most probable rows of 'bad'",
     ):
         assert part in done.stdout
 
@@ -160,7 +155,7 @@ def test_all_of_it_in_one_process(trained):
         ("full.priory new.csv --by colour", 3, "new.csv: has no column 'colour'"),
         ("full.priory new.csv --time job", 3, "column 'job' has neither numbers nor dates"),
         ("full.priory old.csv --groups verdict_ --folds 3", 3, "has no column 'verdict_' (did you mean 'verdict'?)"),
-        ("full.priory new.csv --lift --positive worse", 3, "the model has no class 'worse'"),
+        ("full.priory new.csv --thresholds --positive worse", 3, "the model has no class 'worse'"),
         ("full.priory new.csv --compare none.priory", 5, "none.priory: no such file or directory"),
     ],
 )

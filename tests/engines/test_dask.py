@@ -25,8 +25,8 @@ from engine_data import (  # noqa: E402
     make_texts,
     read_bytes,
 )
-from priory.engines import dask as engine  # noqa: E402
 from priory.errors import DataError, KindError, NotLearnedError  # noqa: E402
+from priory.workflows import dask as engine  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,

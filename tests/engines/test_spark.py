@@ -16,9 +16,9 @@ from engine_data import (
     make_texts,
     read_bytes,
 )
-from priory.engines import spark as engine
 from priory.errors import DataError, MissingDependencyError, NotLearnedError
 from priory.naive_bayes import GaussianNB
+from priory.workflows import spark as engine
 
 pytestmark = [
     pytest.mark.slow,

@@ -20,7 +20,6 @@ DROP_INS = [
     nb.CategoricalNB,
     nb.MultinomialNB,
     nb.ComplementNB,
-    nb.PoissonNB,
     nb.GaussianBayes,
 ]
 
@@ -141,7 +140,7 @@ def test_the_first_of_many_rows_that_cannot_be_forgotten_is_named():
     assert caught.value.row == 137
 
 
-@pytest.mark.parametrize("kind", [nb.GaussianNB, nb.CategoricalNB, nb.MultinomialNB, nb.PoissonNB, nb.GaussianBayes])
+@pytest.mark.parametrize("kind", [nb.GaussianNB, nb.CategoricalNB, nb.MultinomialNB, nb.GaussianBayes])
 def test_a_drop_in_names_the_row_it_cannot_forget(kind):
     with pytest.raises(NotLearnedError, match=r"^row 1: it was not learned in class 0, or not this often"):
         kind().fit(np.tile(NUMBERS, (3, 1)), [0, 1, 0, 1] * 3).forget([[0, 1], [7, 7]], [0, 0])

@@ -16,7 +16,7 @@ from priory.regression.logistic_posterior import LaplaceApproximation, TrainingE
 
 EXPORTED = [getattr(pr, name) for name in pr.__all__] + [getattr(naive_bayes, name) for name in naive_bayes.__all__]
 CLASSIFIERS = [cls for cls in EXPORTED if isinstance(cls, type) and issubclass(cls, ClassifierMixin)]
-VOTERS = [("gauss", naive_bayes.GaussianNB()), ("counts", naive_bayes.PoissonNB())]
+VOTERS = [("gauss", naive_bayes.GaussianNB()), ("counts", naive_bayes.MultinomialNB())]
 SETTINGS = {
     pr.BayesOptimalClassifier: {"estimators": VOTERS},
     pr.GibbsClassifier: {"estimators": VOTERS, "random_state": 0},
@@ -132,7 +132,7 @@ def test_river_evaluates_every_classifier_that_learns_one_row():
 def test_a_vote_multiplies_the_weight_of_a_model_by_what_it_gave_to_the_label():
     rows, labels = make_rows(pr.BayesOptimalClassifier)
     vote = pr.BayesOptimalClassifier(VOTERS, prior={"gauss": 0.25, "counts": 0.75})
-    voters = [naive_bayes.GaussianNB(), naive_bayes.PoissonNB()]
+    voters = [naive_bayes.GaussianNB(), naive_bayes.MultinomialNB()]
     likelihood, classes = np.zeros(2), set()
     for n, (row, label) in enumerate(zip(rows, labels, strict=True)):
         classes.add(label)

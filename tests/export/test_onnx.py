@@ -30,7 +30,6 @@ CASES = [
     (nb.BernoulliNB(binarize=None, fit_prior=False), COUNTS > 1),
     (nb.MultinomialNB(alpha=0.5), COUNTS),
     (nb.ComplementNB(norm=True), COUNTS),
-    (nb.PoissonNB(estimate="mean"), COUNTS),
     (NaiveBayes("gaussian"), HOLES),
     (NaiveBayes("gaussian", estimate="ml"), HOLES),
     (NaiveBayes("gaussian", estimate="ml"), np.where(SHIFT == 0, np.nan, NUMBERS)),  # a class without any cell

@@ -8,9 +8,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import priory as pr
-from priory.families import Histogram
+from priory.families import Gamma, Histogram
 from priory.model import family_choice as folds
-from priory.naive_bayes import GammaNB
 
 NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
 CONSTANTS = [1e-300, 1e-5, 1 / 3, 1.0, 3.14159, 7.0, 7.25, 7.5, 1000.0, 1e8, 2.0**40, 1e300, 0.0, -4.0, -7.25, -1e200]
@@ -163,23 +162,6 @@ def test_a_stream_with_a_constant_answers_as_one_without(families):
     assert model.predict_proba_one({"x": 3.0, "e": 9.0})[1] > alone.predict_proba_one({"x": 3.0})[1]
 
 
-@pytest.mark.parametrize("estimate", ["predictive", "mean", "map", "ml"])
-@pytest.mark.parametrize("constant", [1e-5, 1.0, 7.5, 1e8])
-def test_gamma_nb_with_a_constant_answers_as_without(estimate, constant):
-    x, y = make_table((12, 18), 3.0)
-    table = np.stack([x + 10, np.full(len(x), constant)], axis=1)
-    model, alone = GammaNB(estimate=estimate).fit(table, y), GammaNB(estimate=estimate).fit(table[:, :1], y)
-    assert model.predict_proba(table) == pytest.approx(alone.predict_proba(table[:, :1]), abs=1e-9)
-
-
-def test_gamma_nb_survives_a_class_with_one_value():
-    x, y = make_table((20, 30, 30), 1.5)
-    e = np.where(y == 0, 1.0, np.random.default_rng(0).integers(1, 9, len(y)))
-    model = GammaNB().fit(np.stack([x + 20, e], axis=1), y)
-    assert log_loss(model, np.stack([x + 20, e], axis=1), y) < 0.75
-    assert model.shape_[0, 1] < 100
-
-
 def test_a_count_of_one_size_says_nothing_about_a_rate():
     x, y = make_table((1, 3, 6), 2.0)
     model = NaiveBayes({"x": "gaussian", "e": "poisson"}).fit(make_rows(x, 1e8), y)
@@ -190,5 +172,5 @@ def test_a_count_of_one_size_says_nothing_about_a_rate():
 def test_gamma_columns_keep_their_shapes():
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.gamma(2.0, 1.0, 300), rng.gamma(50.0, 100.0, 300)])  # means of 2 and of 5,000
-    model = GammaNB(estimate="ml").fit(x[:, None], np.repeat([0, 1], 300))
-    assert model.shape_.ravel() == pytest.approx([2.0, 50.0], rel=0.15)
+    record = Gamma().observe(x[:, None], np.repeat([0, 1], 300).astype(np.int32), 2)
+    assert Gamma().parameters(record, "ml").shape.ravel() == pytest.approx([2.0, 50.0], rel=0.15)

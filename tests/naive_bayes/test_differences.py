@@ -284,7 +284,7 @@ def test_attributes_are_functions_of_what_was_seen():
 
 
 def test_labels_that_differ_in_a_last_nul_character_stay_apart_in_every_call():
-    model = ours.PoissonNB().partial_fit([[1], [2]], ["a", "a\0"], classes=["a", "a\0"])
+    model = ours.MultinomialNB().partial_fit([[1], [2]], ["a", "a\0"], classes=["a", "a\0"])
     model.partial_fit([[3]], ["a\0"], classes=["a\0", "a"])
     assert model.classes_.tolist() == ["a", "a\0"]
     assert model.class_count_.tolist() == [1.0, 2.0]

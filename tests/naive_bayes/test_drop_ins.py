@@ -19,17 +19,14 @@ from sklearn.preprocessing import StandardScaler
 
 from priory.core.statistics import Statistics
 from priory.errors import DataError, NotLearnedError
-from priory.families import Poisson
 from priory.naive_bayes import (
     BernoulliNB,
     CategoricalNB,
     ComplementNB,
     DocumentAverageNB,
-    GammaNB,
     GaussianBayes,
     GaussianNB,
     MultinomialNB,
-    PoissonNB,
 )
 
 COUNTING = [BernoulliNB(), CategoricalNB(), ComplementNB(), MultinomialNB()]
@@ -37,8 +34,6 @@ ALL = [
     *COUNTING,
     DocumentAverageNB(),
     GaussianNB(),
-    PoissonNB(),
-    GammaNB(),
     GaussianBayes(),
     GaussianBayes(covariance="shared"),
 ]
@@ -54,8 +49,6 @@ def table(estimator, seed, rows=40, columns=3, classes=3):
     y = rng.permutation(np.append(np.arange(classes), rng.integers(0, classes, rows - classes)))
     if isinstance(estimator, (GaussianNB, GaussianBayes)):
         return rng.normal(y[:, None] + np.array([1e8, 0.0, -3.0])[:columns], 1.0, (rows, columns)), y
-    if isinstance(estimator, GammaNB):
-        return rng.gamma(1.0 + y[:, None], 2.0, (rows, columns)) * (rng.random((rows, columns)) > 0.2), y
     return rng.poisson(1.0 + y[:, None], (rows, columns)).astype(float), y
 
 
@@ -161,7 +154,7 @@ def test_merging_is_associative_and_commutative(estimator, seed):
 
 @pytest.mark.parametrize(
     "estimator",
-    [BernoulliNB(), GaussianNB(var_smoothing=0.0), GammaNB(), GaussianBayes(), GaussianBayes(covariance="shared")],
+    [BernoulliNB(), GaussianNB(var_smoothing=0.0), GaussianBayes(), GaussianBayes(covariance="shared")],
     ids=repr,
 )
 @few
@@ -247,28 +240,6 @@ def test_a_row_that_no_class_allows_is_answered_by_the_prior():
 # -- the numbers of the book -------------------------------------------------------------------------------------------
 
 
-def test_poisson_is_the_negative_binomial_of_scipy():
-    model = PoissonNB(prior=Poisson(2.0, 1.0)).fit([[3], [5], [0]], ["a", "a", "b"])
-    x = np.arange(6)
-    expected = [np.log(2 / 3) + stats.nbinom.logpmf(x, 10, 3 / 4), np.log(1 / 3) + stats.nbinom.logpmf(x, 2, 2 / 3)]
-    assert_allclose(model.predict_joint_log_proba(x[:, None]), np.transpose(expected), rtol=1e-12)
-
-
-def test_gamma_is_the_gamma_of_scipy_and_nought_has_its_own_probability():
-    X = np.array([[1.0], [2.0], [4.0], [0.0], [8.0], [9.0]])
-    y = ["a", "a", "a", "a", "b", "b"]
-    model = GammaNB(estimate="mean", priors=[0.5, 0.5]).fit(X, y)
-    joint = model.predict_joint_log_proba([[3.0], [0.0]])
-    density = stats.gamma.logpdf(3.0, model.shape_[:, 0], scale=1 / model.rate_[:, 0])
-    assert_allclose(joint[0], np.log([0.5, 0.5]) + np.log([4 / 6, 3 / 4]) + density)
-    assert_allclose(joint[1], np.log([0.5, 0.5]) + np.log([2 / 6, 1 / 4]))
-
-
-def test_nought_says_nothing_in_a_column_that_never_showed_it():
-    model = GammaNB().fit([[1.0], [2.0], [7.0]], ["a", "a", "b"])
-    assert_allclose(model.predict_proba([[0.0]]), [[2 / 3, 1 / 3]])
-
-
 def test_full_covariance_is_the_multivariate_normal_of_scipy():
     X, y = load_iris(return_X_y=True)
     model = GaussianBayes(estimate="ml").fit(X, y)
@@ -331,9 +302,7 @@ def test_missing_and_infinite_cells_are_named(estimator, X, message):
         assert model.statistics_ is before
 
 
-@pytest.mark.parametrize(
-    "estimator", [MultinomialNB(), ComplementNB(), CategoricalNB(), PoissonNB(), GammaNB()], ids=repr
-)
+@pytest.mark.parametrize("estimator", [MultinomialNB(), ComplementNB(), CategoricalNB()], ids=repr)
 def test_negative_counts_are_named(estimator):
     name = type(estimator).__name__
     model = clone(estimator).fit([[1, 2], [3, 4]], [0, 1])
@@ -359,7 +328,6 @@ BAD = [
     (GaussianNB(priors=[1.0]), "Number of priors must match number of classes: 1 for 2 classes."),
     (GaussianNB(priors=[-1, 2]), "Priors must be non-negative; they are [-1.0, 2.0]."),
     (GaussianNB(priors=[0.5, 0.6]), "The sum of the priors should be 1; it is 1.1."),
-    (PoissonNB(priors=[0.5, 0.6]), "The sum of the priors should be 1; it is 1.1."),
     (MultinomialNB(class_prior=[0.5, 0.6]), "The sum of the priors should be 1; it is 1.1."),
     (CategoricalNB(class_prior=[np.nan, 1]), "Priors must be non-negative; they are [nan, 1.0]."),
     (MultinomialNB(alpha=-1), "All values in alpha must be greater than 0, or 0, and at most 1e+100; alpha is -1."),
@@ -375,8 +343,6 @@ BAD = [
         "'min_categories' should have shape (2,) when an array-like is provided. Got (1,) instead.",
     ),
     (BernoulliNB(binarize=-1), "binarize is -1; use a threshold from 0, or None for cells of 0 and 1."),
-    (PoissonNB(estimate="best"), "estimate is 'best'; use one of ml, map, mean, predictive."),
-    (PoissonNB(prior=3), "prior is 3; use a Poisson, or None."),
     (GaussianBayes(estimate="map"), "estimate is 'map'; use one of predictive, mean, ml."),
     (GaussianBayes(covariance="full"), "covariance is 'full'; use 'class' or 'shared'."),
 ]
@@ -429,14 +395,7 @@ def test_categories_too_many_to_count_are_refused_before_they_are_counted():
     assert str(error.value) == message + "number the categories from 0 (OrdinalEncoder)."
 
 
-def test_amounts_and_counts_out_of_range_are_named():
-    with pytest.raises(DataError) as error:
-        PoissonNB().fit([[1.0], [1e17]], [0, 1])
-    assert str(error.value) == "row 1, column 0 holds 1e+17; counts above 2**53 are not exact: scale them."
-    with pytest.raises(DataError) as error:
-        GammaNB().fit([[1.0], [1e305]], [0, 1])
-    remedy = "GammaNB takes 0, and amounts from 1e-300 to 1e+300: scale the column."
-    assert str(error.value) == f"row 1, column 0 holds 1e+305; {remedy}"
+def test_counts_out_of_range_are_named():
     with pytest.raises(DataError, match="the counts of column 1 add up to infinity; scale them"):
         MultinomialNB().fit([[0, 1.7e308], [0, 1.7e308]], [0, 0])
 
@@ -495,7 +454,7 @@ def test_the_type_and_layout_of_the_table_do_not_matter(estimator):
 def test_more_rows_than_a_shard_holds():
     rng = np.random.default_rng(0)
     X, y = rng.poisson(2.0, (70_000, 2)), rng.integers(0, 2, 70_000)
-    for estimator in (BernoulliNB(), CategoricalNB(), MultinomialNB(), GaussianNB(), GaussianBayes(), PoissonNB()):
+    for estimator in (BernoulliNB(), CategoricalNB(), MultinomialNB(), GaussianNB(), GaussianBayes()):
         model = clone(estimator).fit(X, y)
         assert_allclose(model.class_count_, np.bincount(y))
         assert_allclose(model.predict_proba(X)[65_000:], model.predict_proba(X[65_000:]), rtol=1e-12)

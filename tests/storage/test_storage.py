@@ -58,8 +58,6 @@ TABLES = [
     (nb.MultinomialNB(), COUNTS, GROUPS),
     (nb.ComplementNB(norm=True), COUNTS, GROUPS),
     (nb.CategoricalNB(min_categories=12), COUNTS, GROUPS),
-    (nb.PoissonNB(prior=f.Poisson(1.0, 2.0)), COUNTS, COUNTS[:, 0] > 2),
-    (nb.GammaNB(estimate="map"), np.abs(NUMBERS), GROUPS),
     (nb.GaussianBayes(covariance="shared"), NUMBERS, GROUPS),
 ]
 WRITINGS = [
@@ -341,7 +339,7 @@ def test_strings_come_back_as_they_were(strings, kind):
 
 @pytest.mark.parametrize(
     "model",
-    [nb.GaussianNB(), nb.GaussianBayes(), nb.GammaNB(), pr.NaiveBayes(), pr.BayesianLinearRegression()],
+    [nb.GaussianNB(), nb.GaussianBayes(), pr.NaiveBayes(), pr.BayesianLinearRegression()],
     ids=lambda model: type(model).__name__,
 )
 def test_nothing_of_a_forgotten_row_is_left_in_the_file(model, path):

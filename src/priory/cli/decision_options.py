@@ -110,8 +110,8 @@ def pop_engine_options(
         return nullcontext(count_rows), paths
     if "-" in paths:
         raise click.UsageError("--engine counts files that every worker can open; give files instead of -")
-    from priory.engines.counted_files import open_dask, open_spark
     from priory.sources.arrow_files import is_url
+    from priory.workflows.counted_files import open_dask, open_spark
 
     located = tuple(path if is_url(path) else os.path.abspath(path) for path in paths)
     return open_dask(scheduler) if engine == "dask" else open_spark(master), located

@@ -43,7 +43,6 @@ comparison_options = options.OptionSection(
 )
 table_options = options.OptionSection(
     "Decisions",
-    options.define_option("--lift", "Lift and gain: what is among the most probable rows of a class."),
     options.define_option("--thresholds", "Precision, recall and cost by threshold, for one class."),
 )
 
@@ -70,7 +69,6 @@ def evaluate_command(
     by: tuple[str, ...],
     compare: tuple[str, ...],
     curve: bool,
-    lift: bool,
     thresholds: bool,
     json_: bool,
     **given: Any,
@@ -83,7 +81,7 @@ def evaluate_command(
 
     The rows are taken for new ones. For rows that MODEL has learned use --learned, or one of --folds, --groups, --time
     and --curve: each row is then judged by a model that has not learned it, derived by subtraction.
-    --lift and --thresholds are about one class: --positive, by default the rarer of two.
+    --thresholds is about one class: --positive, by default the rarer of two.
     """
     positive = given["positive"]
     costs = pop_costs({**given, "positive": positive if given["cost"] else None})
@@ -109,7 +107,7 @@ def evaluate_command(
             others={name: name for name in compare},
             curve=curve,
         )
-        tables = tabulate_decisions(evaluation, costs, positive, lift=lift, thresholds=thresholds)
+        tables = tabulate_decisions(evaluation, costs, positive, thresholds=thresholds)
     if json_:
         print_json(_convert_to_dict(evaluation, tables))
     else:

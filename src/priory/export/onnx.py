@@ -20,7 +20,7 @@ from priory.errors import DataError, MissingDependencyError
 from priory.estimators.naive_bayes import NaiveBayes
 from priory.estimators.text_classifier import TextClassifier
 from priory.families.base import AnyFamily
-from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB, PoissonNB
+from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 
 ONNX_OPSET = 17
 EXPORTABLE_ATTRIBUTES = {"statistics_", "n_features_in_", "feature_names_in_", "clock_", "_schema", "_kind", "notes"}
@@ -188,18 +188,10 @@ def _export_multinomial_nb(fitted: MultinomialNB | ComplementNB, graph: OnnxGrap
     return graph("Add", graph("MatMul", "X", weights.T), (model.class_term() - model.log_prior())[None])
 
 
-def _export_poisson_nb(fitted: PoissonNB, graph: OnnxGraph) -> str:
-    family, record = fitted.learned_.model().family(), fitted.statistics_.parts[0]
-    score = _sum_terms(graph, graph("Floor", "X"), family, record, fitted.estimate)
-    assert score is not None
-    return score
-
-
 MODEL_EXPORTERS: dict[type, Callable[[Any, OnnxGraph], str]] = {
     NaiveBayes: _export_table,
     GaussianNB: _export_gaussian_nb,
     BernoulliNB: _export_bernoulli_nb,
     MultinomialNB: _export_multinomial_nb,
     ComplementNB: _export_multinomial_nb,
-    PoissonNB: _export_poisson_nb,
 }

@@ -8,7 +8,7 @@
 
 The result equals ``fit`` with all rows, bit for bit: statistics are exact, and the rows that corrections are
 derived from are chosen by their content. Counters run on threads (`priory.workflows.out_of_core`), on Dask and on Spark
-(`priory.engines`).
+(`priory.workflows.partitions`).
 """
 
 from __future__ import annotations

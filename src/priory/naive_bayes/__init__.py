@@ -1,11 +1,10 @@
-"""Naive Bayes classifiers for arrays, one to a module: scikit-learn's five, and four more.
+"""Naive Bayes classifiers for arrays, one to a module: scikit-learn's five, and two more.
 
 Each remembers sufficient statistics and nothing else (``statistics_``); every other attribute is a function of them.
 """
 
 from priory.naive_bayes.bernoulli import BernoulliNB
 from priory.naive_bayes.categorical import CategoricalNB
-from priory.naive_bayes.conjugate import GammaNB, PoissonNB
 from priory.naive_bayes.gaussian import GaussianNB
 from priory.naive_bayes.multinomial import ComplementNB, DocumentAverageNB, MultinomialNB
 from priory.naive_bayes.multivariate import GaussianBayes
@@ -15,9 +14,7 @@ __all__ = [
     "CategoricalNB",
     "ComplementNB",
     "DocumentAverageNB",
-    "GammaNB",
     "GaussianBayes",
     "GaussianNB",
     "MultinomialNB",
-    "PoissonNB",
 ]

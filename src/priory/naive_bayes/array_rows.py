@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy import ndarray as Array
@@ -22,18 +22,16 @@ from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.estimator_methods import wrap_named_row
 from priory.core.exact_sums import ExactSums
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, guard_input
-from priory.core.logspace import log, log_factorial
+from priory.core.logspace import log
 from priory.core.sharding import map_shards, score_shards, split_rows
 from priory.core.statistics import Statistics, count_columns, list_record_types
 from priory.errors import DataError, PrioryWarning
 from priory.estimators.learned_classifier import LearnedClassifier
 from priory.families.moments import Moments
-from priory.families.poisson import PoissonStatistics
 from priory.learning.row_kind import Parameters, Purpose, RowKind
 from priory.model.model_statistics import ModelStatistics, check_class_probabilities, log_class_prior
 
 Matrix = Array | sparse.csr_array
-MatrixT = TypeVar("MatrixT", bound=Matrix)
 BlockTransform = Callable[[Array], Array]
 CellsResultT = TypeVar("CellsResultT")
 
@@ -150,18 +148,17 @@ def raise_negative(x: Matrix, name: str) -> None:
         raise DataError(f"Negative values in data passed to {name} (input X): {where}; counts are 0 or more.")
 
 
-def warn_of_fractions(x: Matrix) -> bool:
-    """Warn if a number is not whole, and return whether one is; scikit-learn's CategoricalNB does not warn."""
+def warn_of_fractions(x: Matrix) -> None:
+    """Warn if a number is not whole; scikit-learn's CategoricalNB does not warn."""
 
     def is_fraction(v: Array) -> Array:
         return np.asarray(v != np.floor(v))
 
     if x.dtype.kind != "f" or not any(map_cells(lambda v: bool(is_fraction(v).any()), x)):
-        return False
+        return
     row, column, value = find_first_cell(x, is_fraction) or (0, 0, 0.0)
     found = f"row {row}, column {column} holds {value:g}, which is not a whole number"
     warnings.warn(f"{found}; fractions are cut off: round or bin the column first.", PrioryWarning, stacklevel=2)
-    return True
 
 
 def find_first_cell(x: Matrix, is_bad: Callable[[Array], Array]) -> tuple[int, int, float] | None:
@@ -182,68 +179,24 @@ def find_first_cell(x: Matrix, is_bad: Callable[[Array], Array]) -> tuple[int, i
 MAX_DENSE_CELLS = 1 << 22  # of sparse rows that are made dense at once: 32 MiB
 
 
-class SparseSums(NamedTuple):
-    """Exact sums of sparse rows for each class and column."""
-
-    weight: ExactSums
-    first: ExactSums
-    second: ExactSums
-
-
 def observe_sparse_moments(x: sparse.csr_array, group: Array, weight: Array | None, groups: int) -> Moments:
     """Count the statistics of `priory.families.Gaussian`; every cell must be finite."""
-    exact_n, first, second = sum_sparse_exactly(x, x.data, group, weight, groups, squares=True)
-    return Moments(exact_n.to_floats(), exact_n, first, second)
-
-
-def observe_sparse_counts(x: sparse.csr_array, group: Array, weight: Array | None, groups: int) -> PoissonStatistics:
-    """Count the statistics of `priory.families.Poisson`; every cell must be a count."""
-    exact_n, events, _ = sum_sparse_exactly(x, x.data, group, weight, groups)
-    logged = sum_sparse_exactly(x, log_factorial(x.data), group, weight, groups)  # log 0! is 0
-    n = exact_n.to_floats()
-    return PoissonStatistics(n, events, logged.first, np.zeros(n.shape))
-
-
-def sum_sparse_exactly(
-    x: sparse.csr_array, cells: Array, group: Array, weight: Array | None, groups: int, squares: bool = False
-) -> SparseSums:
-    """Sum as `priory.core.column_kernels.sum_exactly` sums dense rows; ``cells`` replace the stored cells of ``x``."""
     shape = groups, x.shape[1]
-    row = number_stored_rows(x)
+    row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))  # (cells,): the row of each stored cell
     place = (group[row].astype(np.int64) * x.shape[1] + x.indices).astype(np.int32)  # (cells,): class and column
-    values = np.asarray(cells, dtype=float)[:, None]
+    values = np.asarray(x.data, dtype=float)[:, None]
     # one exact sum for each class and column; zeros that are not stored add nothing
-    stored = sum_exactly(values, place, None if weight is None else weight[row], groups * x.shape[1], squares=squares)
+    stored = sum_exactly(values, place, None if weight is None else weight[row], groups * x.shape[1], squares=True)
     # weights are summed over all rows, also over cells that are not stored
     rows = sum_exactly(np.zeros((x.shape[0], 1)), np.asarray(group, dtype=np.int32), weight, groups)
     exact_n = ExactSums.zeros(shape) + rows.weight  # the same for every column
-    return SparseSums(exact_n, stored.first.reshape(shape), stored.second.reshape(shape))
-
-
-def number_stored_rows(x: sparse.csr_array) -> Array:
-    """(cells,): the row of each stored cell."""
-    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+    return Moments(exact_n.to_floats(), exact_n, stored.first.reshape(shape), stored.second.reshape(shape))
 
 
 def split_sparse_rows(x: sparse.csr_array) -> Iterator[sparse.csr_array]:
     """Split rows into blocks small enough to be made dense."""
     step = max(1, MAX_DENSE_CELLS // max(x.shape[1], 1))
     return (x[start : start + step] for start in range(0, max(x.shape[0], 1), step))
-
-
-def score_stored_cells(x: sparse.csr_array, score: Callable[[Array, Array], Array], groups: int, step: int) -> Array:
-    """(rows, groups): sums over rows of ``score(cells, columns)`` (groups, cells), about ``step`` cells at once."""
-    # ends of blocks of whole rows with about step stored cells each
-    bounds = np.unique(np.append(np.searchsorted(x.indptr, np.arange(0, x.indptr[-1], step)), x.shape[0]))
-    sums = np.zeros((x.shape[0], groups))
-    for first, last in zip(np.append(0, bounds[:-1]), bounds, strict=True):
-        part = slice(x.indptr[first], x.indptr[last])
-        # (cells of the block,): the row of each, counted from the block's first
-        row = np.repeat(np.arange(last - first), np.diff(x.indptr[first : last + 1]))
-        scores = score(x.data[part], x.indices[part])
-        for k in range(groups):
-            sums[first:last, k] = np.bincount(row, scores[k], minlength=last - first)
-    return sums
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from priory.estimators.learned_classifier import LearnedClassifier, find_classif
 from priory.families.base import nan_where_zero
 from priory.families.gaussian import MAX_ABS_Z
 from priory.families.moments import Scatter
-from priory.naive_bayes.array_rows import MAX_MULTIPLICATIONS_AT_ONCE, ArrayModel, check_finite
-from priory.naive_bayes.conjugate import ConjugateRows
+from priory.naive_bayes.array_rows import MAX_MULTIPLICATIONS_AT_ONCE, ArrayModel, ArrayRows, check_finite
 
+COVARIANCE_ESTIMATES = ("predictive", "mean", "ml")
 MIN_COVARIANCE_SHARE = 1e-9  # of a column's variance: added to all variances of a class
 
 
@@ -157,11 +157,10 @@ class GaussianBayesModel(ArrayModel):
             raise DataError(f"a covariance is not positive: {cause}.") from None
 
 
-class GaussianBayesRows(ConjugateRows):
+class GaussianBayesRows(ArrayRows):
     """Rows of numbers, modelled jointly."""
 
     estimator = "GaussianBayes"
-    estimates = ("predictive", "mean", "ml")
     records = (Scatter,)
     model_class = GaussianBayesModel
     takes_sparse = False
@@ -169,7 +168,8 @@ class GaussianBayesRows(ConjugateRows):
     def check(self) -> None:
         if self.parameters.covariance not in ("class", "shared"):
             raise DataError(f"covariance is {self.parameters.covariance!r}; use 'class' or 'shared'.")
-        super().check()
+        if self.parameters.estimate not in COVARIANCE_ESTIMATES:
+            raise DataError(f"estimate is {self.parameters.estimate!r}; use one of {', '.join(COVARIANCE_ESTIMATES)}.")
 
     def convert(self, x: Array) -> Array:
         check_finite(x)

@@ -27,8 +27,8 @@ def read_table(X: object, zones: Zones | None = None) -> Table:
     check_frame(X)
     if hasattr(X, "toarray") or hasattr(X, "todense"):
         raise KindError(
-            "X is a sparse matrix; a table of columns is dense: call .toarray(), or use BernoulliNB, MultinomialNB, "
-            "PoissonNB or GaussianNB of priory.naive_bayes."
+            "X is a sparse matrix; a table of columns is dense: call .toarray(), or use BernoulliNB, MultinomialNB "
+            "or GaussianNB of priory.naive_bayes."
         )
     if isinstance(X, Mapping):
         check_unique_names([str(name) for name in X])

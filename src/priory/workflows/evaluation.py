@@ -15,7 +15,7 @@ from priory.errors import DataError
 from priory.estimators.folds import make_splitter
 from priory.estimators.learning_curve import score_by_rows
 from priory.evaluation import comparison
-from priory.evaluation.comparison import COMPARED_SCORES, CostScores, GroupScores, LiftRow, ThresholdRow, compare_scores
+from priory.evaluation.comparison import COMPARED_SCORES, CostScores, GroupScores, ThresholdRow, compare_scores
 from priory.evaluation.decisions import Costs, find_class_index
 from priory.evaluation.scores import Scores
 from priory.sources import FileRows
@@ -137,11 +137,10 @@ def cross_validate(
 
 @dataclass(frozen=True)
 class DecisionTables:
-    """Mean costs of decisions, and lift and thresholds for one class."""
+    """Mean costs of decisions, and thresholds for one class."""
 
     positive: str = ""
     costs: CostScores | None = None
-    lift: list[LiftRow] = field(default_factory=list)
     thresholds: list[ThresholdRow] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, object]:
@@ -149,7 +148,6 @@ class DecisionTables:
         return {
             "positive": self.positive or None,
             "costs": None if self.costs is None else self.costs.to_dict(),
-            "lift": [row._asdict() for row in self.lift],
             "thresholds": [row._asdict() for row in self.thresholds],
         }
 
@@ -160,7 +158,7 @@ class DecisionTables:
             blocks[0] += f"\nThe positive class is {self.positive}."
         if self.thresholds:
             blocks.append(comparison.format_thresholds(self.thresholds, self.positive))
-        return [*blocks, comparison.format_lift(self.lift, self.positive)] if self.lift else blocks
+        return blocks
 
 
 def tabulate_decisions(
@@ -168,27 +166,25 @@ def tabulate_decisions(
     costs: Costs | PathLike | None = None,
     positive: str | None = None,
     *,
-    lift: bool = False,
     thresholds: bool = False,
 ) -> DecisionTables:
-    """Tabulate mean costs, if ``costs`` are given, and lift and thresholds of the ``positive`` class.
+    """Tabulate mean costs, if ``costs`` are given, and thresholds of the ``positive`` class.
 
     The positive class is by default the rarer of two; with more classes it has to be named.
     """
     scores = evaluation.scores
-    if costs is None and not lift and not thresholds:
+    if costs is None and not thresholds:
         return DecisionTables()
     if not isinstance(scores, Scores):
-        raise DataError("the model predicts a number; costs, lift and thresholds are for models of classes")
+        raise DataError("the model predicts a number; costs and thresholds are for models of classes")
     classes = [str(label) for label in scores.classes]
     given = costs if costs is None or isinstance(costs, Costs) else model_files.read_costs(costs)
     table = None if given is None else given.tabulate(classes, scores.shares)
     names_positive = given is not None and (given.false_negative is not None or given.false_positive is not None)
-    label = _find_positive_class(classes, scores, positive) if lift or thresholds or names_positive else ""
+    label = _find_positive_class(classes, scores, positive) if thresholds or names_positive else ""
     return DecisionTables(
         label,
         None if table is None else comparison.compute_cost_scores(scores, table),
-        comparison.compute_lift(scores, label) if lift else [],
         comparison.compute_thresholds(scores, label, table) if thresholds else [],
     )
 

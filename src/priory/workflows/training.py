@@ -310,7 +310,7 @@ def train(
     judge : bool
         Whether to score and audit the model, unless the training is plain.
     count : function
-        How all rows are counted; by default on threads; `priory.engines.counted_files` counts on clusters.
+        How all rows are counted; by default on threads; `priory.workflows.counted_files` counts on clusters.
     **given
         The target, which a folder with one folder for each class does not need, and how the files are read, as for
         `FileTask`.

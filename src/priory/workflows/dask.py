@@ -1,7 +1,7 @@
 """Learning from Dask data frames and bags, on the scheduler or cluster that Dask is configured to use.
 
     frame = dask.dataframe.read_parquet("s3://bucket/mail/*.parquet")
-    model = priory.engines.dask.fit(NaiveBayes(), frame, target="label")
+    model = priory.workflows.dask.fit(NaiveBayes(), frame, target="label")
 
 Dask and pandas are imported inside functions: a caller with a Dask data frame has both.
 """
@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from priory.engines import partitions
-from priory.engines.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 from priory.errors import DataError
 from priory.evaluation.scores import Scores
+from priory.workflows import partitions
+from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,14 +13,14 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from priory.engines.dask import DaskRows
-from priory.engines.partitions import PartitionedRows
-from priory.engines.spark import SparkRows
 from priory.errors import DataError, MissingDependencyError
 from priory.learning.counting import add_parts
 from priory.sources import FileRows, RowChunk
 from priory.sources.byte_streams import read_ahead
+from priory.workflows.dask import DaskRows
+from priory.workflows.partitions import PartitionedRows
 from priory.workflows.row_counting import CountedRows, RowCounter, TrainingPlan, count_rows
+from priory.workflows.spark import SparkRows
 
 
 @contextmanager

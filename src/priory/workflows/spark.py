@@ -1,7 +1,7 @@
 """Learning from Spark data frames: partitions arrive as Arrow batches, statistics return as binary cells.
 
     frame = spark.read.parquet("s3a://bucket/mail")
-    model = priory.engines.spark.fit(NaiveBayes(), frame, target="label")
+    model = priory.workflows.spark.fit(NaiveBayes(), frame, target="label")
 
 It needs no RDDs, so Spark Connect works too. Priory has to be installed on the executors. PySpark is imported inside
 functions: a caller with a Spark data frame has it.
@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 from numpy import ndarray as Array
 
-from priory.engines import partitions
-from priory.engines.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 from priory.errors import MissingDependencyError, PrioryError
 from priory.evaluation.scores import Scores
+from priory.workflows import partitions
+from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
 
 MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
 USUAL_PARTITIONS = 64  # where Spark does not say how many there are
