@@ -64,7 +64,7 @@ class TextClassifier(CorrectedClassifier):
         Characters that are tokens of their own, such as "!?".
     reader : "text", "mail" or "mail_body"
         Documents are texts; or messages, whose words count with a prefix that says where they stood: headers
-        (``received:``), links (``url:``), tags (``html:``), attachments (``part:``, ``file:``), text that is not shown
+        (``from:``), links (``url:``), tags (``html:``), attachments (``part:``, ``file:``), text that is not shown
         (``hidden:``). "mail_body" leaves out all headers but the subject.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.

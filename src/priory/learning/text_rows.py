@@ -257,7 +257,7 @@ class TextRows(RowKind[TextBatch]):
 
     @property
     def finer_tokens(self) -> tuple[bool | Literal["auto"], bool]:
-        """Whether corrections may weigh pairs of words, and characters; those of mail do not carry over elsewhere."""
+        """Whether corrections may weigh pairs of words, and characters; in mail neither carries over."""
         p = self.parameters
         is_mail = p.reader != "text"
         return p.pairs is True or (not is_mail and p.pairs), p.analyzer == "auto" and not is_mail

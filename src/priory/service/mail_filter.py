@@ -224,7 +224,7 @@ def make_verdict(label: str, probability: float, explained: dict[str, Any], thre
     """Judge a message by the likeliest label, its probability and the ledger.
 
     Whoever writes a message can add evidence for its label, but cannot take away what speaks against it. So its odds
-    are at most those of the contrary evidence by itself: how many messages of its class have as much against it, by how
+    are at most the odds by the contrary evidence alone: how many messages of its class have as much against it, by how
     many of another class have as little for that (but even odds remain).
     """
     lines = explained["evidence"][:MAX_EVIDENCE_IN_HEADER]

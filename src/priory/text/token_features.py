@@ -59,13 +59,13 @@ class SingleTextHasher:
 PAIR_SALT = 0
 CHARACTER_BUCKETS = 1 << 22  # for n-grams of characters
 CHARACTER_NGRAMS = (2, 5)
-BLOCKS_WITH_MARKS = ((0x21, 0x3100), (0xFE30, 0xFF66), (0x1F000, 0x1FB00))
+BLOCKS_WITH_SYMBOLS = ((0x21, 0x3100), (0xFE30, 0xFF66), (0x1F000, 0x1FB00))
 
 
 @lru_cache(maxsize=1)
 def list_marks() -> str:
     """All punctuation marks, symbols and emoji."""
-    every = (chr(code) for start, end in BLOCKS_WITH_MARKS for code in range(start, end))
+    every = (chr(code) for start, end in BLOCKS_WITH_SYMBOLS for code in range(start, end))
     return "".join(mark for mark in every if unicodedata.category(mark)[0] in "PS" and mark != "_")
 
 
@@ -130,7 +130,7 @@ MIN_FEATURE_COUNT = 2  # a token of a single document does not generalise
 class TokenFeatures:
     """Sorted tokens (``arena`` and ``ends``), or the numbers of ``buckets`` if tokens are hashed.
 
-    ``pairs`` are the buckets of pairs of words, ``characters`` those of n-grams of characters.
+    ``pairs`` are the buckets of pairs of words, ``characters`` the buckets of n-grams of characters.
     """
 
     arena: Array  # uint8
