@@ -4,16 +4,21 @@ EXTRA := test
 LOCK := # a file of exact versions to install instead of the newest: make test LOCK=requirements-dev.lock
 PYTHON := $(VENV)/bin/python
 PYTEST := SCIPY_ARRAY_API=1 $(PYTHON) -m pytest -q
-INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PYTHON) -m pip install -q --disable-pip-version-check)
+INSTALL := $(if $(shell command -v uv),uv pip install -q --python $(PYTHON),$(PYTHON) -m pip install -q --no-compile --disable-pip-version-check)
 BUILD_INPUTS := pyproject.toml setup.py src/priory/core/_kernel/*.pyx src/priory/core/_kernel/*.pxi src/priory/core/_kernel/*.h
-READY := $(VENV)/.ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
+KEY := .ready-$(shell cat $(BUILD_INPUTS) | cksum | cut -d' ' -f1)
+# the demo takes any environment that is ready, the others one with their extra
+READY := $(firstword $(if $(filter report,$(EXTRA)),$(wildcard $(VENV)/$(KEY)*)) $(VENV)/$(KEY)$(filter-out -test,-$(EXTRA)))
 
-.PHONY: help demo test quick lint types tests format docs site examples coverage test-engines engine-tests wheel lower-bounds lock figures benchmark clean
+.PHONY: help demo test quick lint types tests format docs site examples coverage test-engines engine-tests wheel archives release tour lower-bounds lock figures benchmark clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-demo: $(READY) ## the tour on real data: learn, evaluate, explain, forget
+demo: ## the tour on real data: learn, evaluate, explain, forget (installs what that needs, and no more)
+	@$(MAKE) --no-print-directory tour EXTRA=report
+
+tour: $(READY)
 	@$(PYTHON) -m priory demo
 
 test: lint types tests ## everything: lint, types, all tests and doctests (under ten minutes)
@@ -55,9 +60,15 @@ engine-tests: $(READY)
 coverage: $(READY) ## all tests, and the lines that none of them runs
 	$(PYTEST) -n auto --cov=priory --cov-branch --cov-report=term-missing:skip-covered
 
-wheel: $(READY) ## build sdist and wheel, try the wheel where there is no compiler, and list what it installs (SBOM)
-	rm -rf dist && $(PYTHON) -m build -q
+wheel: ## build sdist and wheel, try the wheel where there is no compiler, and list what it installs (SBOM)
+	$(MAKE) archives VENV=.venv-release EXTRA=release
+
+archives: $(READY)
+	$(PYTHON) tools/build_archives.py dist
 	PYTHON=$(PYTHON) sh tools/try_wheel.sh dist/*.whl
+
+release: test wheel ## everything of a release but the upload: tests, archives built twice with equal bytes, checksums
+	.venv-release/bin/python tools/build_archives.py dist --check
 
 lower-bounds: ## all tests with the oldest version of every dependency that pyproject.toml allows (needs uv)
 	uv venv -q --allow-existing .venv-lower-bounds
@@ -66,7 +77,7 @@ lower-bounds: ## all tests with the oldest version of every dependency that pypr
 
 lock: ## renew requirements-dev.lock, the exact versions of the development environment (needs uv)
 	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-emit-index-url \
-		--no-emit-find-links --custom-compile-command "make lock" --extra test --output-file requirements-dev.lock pyproject.toml
+		--no-emit-find-links --custom-compile-command "make lock" --extra test-all --output-file requirements-dev.lock pyproject.toml
 
 figures: $(READY) ## the figures of the code's layout and names, beside their goals
 	@$(PYTHON) tools/house_figures.py
@@ -90,6 +101,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/quality_texts.py
 	$(PYTHON) benchmarks/jobs.py --write
 	$(PYTHON) benchmarks/streaming_mixed.py --write
+	$(PYTHON) benchmarks/installing.py --write
 	$(PYTHON) benchmarks/service.py --write
 	$(PYTHON) benchmarks/service.py --soak --write
 	$(PYTHON) benchmarks/service_crashes.py --write
@@ -97,7 +109,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/service_fuzz.py schemathesis
 
 clean: ## remove what was built
-	rm -rf $(VENV) .venv-docs .venv-engines .venv-lower-bounds build dist src/*.egg-info src/priory/core/_kernel/*.c src/priory/core/_kernel/*.so
+	rm -rf $(VENV) .venv-docs .venv-engines .venv-release .venv-lower-bounds build dist src/*.egg-info src/priory/core/_kernel/*.c src/priory/core/_kernel/*.so
 
 $(READY):
 	@test -x $(PYTHON) || (command -v uv >/dev/null && uv venv -q $(VENV)) || python3 -m venv $(VENV)

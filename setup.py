@@ -2,10 +2,14 @@
 
 import sys
 from glob import glob
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, CompileError, ExecError, PlatformError
+from setuptools.modified import newer_group
+
+SHARED = "priory.core._kernel._shared"  # Cython's code for memory views, compiled once instead of in every kernel
 
 OPTIONS = {
     "priory.core._kernel.exact": ["-O3"],
@@ -18,7 +22,7 @@ OPTIONS = {
     # one multiplication and one addition, never both at once: the same bits on every machine
     "priory.core._kernel.trees": ["-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"],
 }
-INCLUDED = [*glob("src/priory/core/_kernel/*.pxi"), *glob("src/priory/core/_kernel/*.h")]
+INCLUDED = ["setup.py", *glob("src/priory/core/_kernel/*.pxi"), *glob("src/priory/core/_kernel/*.h")]
 NEEDS_COMPILER = (
     "priory is compiled when it is installed from source, and that failed: install a C compiler and Python's headers "
     "(Debian and Ubuntu: apt install build-essential python3-dev; macOS: xcode-select --install), "
@@ -29,18 +33,33 @@ NEEDS_COMPILER = (
 class BuildKernels(build_ext):
     """Compiles an extension with the options its compiler knows, and says in one sentence what a failure means."""
 
+    def initialize_options(self):
+        super().initialize_options()
+        self.shared_utility_qualified_name = SHARED
+
     def build_extension(self, extension):
+        compiled = Path("src", self.get_ext_filename(extension.name))
+        sources = [source for source in extension.sources if source.endswith(".pyx")]
+        if self.editable_mode and not newer_group([*sources, *extension.depends], str(compiled)):
+            self.copy_file(str(compiled), self.get_ext_fullpath(extension.name))  # `make test` after `make demo`
+            return
         if self.compiler.compiler_type == "unix":
-            extension.extra_compile_args = OPTIONS[extension.name]
+            extension.extra_compile_args = [*OPTIONS.get(extension.name, ["-O2"]), "-g0"]
         if sys.platform == "linux":
-            extension.extra_link_args = ["-Wl,-s"]  # no debugging symbols: a quarter of the size
+            extension.extra_link_args = ["-Wl,-s"]  # no symbols: a quarter of the size
         try:
             super().build_extension(extension)
         except (CCompilerError, ExecError, PlatformError):  # what the compiler printed stands above the sentence
             raise CompileError(NEEDS_COMPILER) from None
 
 
+def declare_extension(name, suffix):
+    extension = Extension(name, [f"src/{name.replace('.', '/')}{suffix}"], depends=INCLUDED)
+    extension.cython_directives = {"auto_pickle": False, "freethreading_compatible": True}
+    return extension
+
+
 setup(
     cmdclass={"build_ext": BuildKernels},
-    ext_modules=[Extension(name, [f"src/{name.replace('.', '/')}.pyx"], depends=INCLUDED) for name in OPTIONS],
+    ext_modules=[declare_extension(SHARED, ".c"), *(declare_extension(name, ".pyx") for name in OPTIONS)],
 )

@@ -3,8 +3,8 @@
     python benchmarks/alternating.py OLD_SRC NEW_SRC [--table FILE --target NAME] [--texts FILE]
 
 Each version runs in a process of its own (PYTHONPATH is its ``src``). The processes take turns, task by task, so that
-what else the machine does meets both alike; a ratio is that of the shortest times. ``--texts`` is a file of lines
-"label<tab>text".
+what else the machine does meets both alike; a ratio is that of the shortest processor times. ``--texts`` is a file of
+lines "label<tab>text".
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def serve(arguments: argparse.Namespace) -> None:
     print(json.dumps([name for name, _ in tasks]), flush=True)
     for line in sys.stdin:
         task, turn = map(int, line.split())
-        start = time.perf_counter()
+        start = time.process_time()
         tasks[task][1](turn)
-        print(time.perf_counter() - start, flush=True)
+        print(time.process_time() - start, flush=True)
 
 
 def start(src: str, arguments: list[str]) -> subprocess.Popen:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 
 import pytest
@@ -12,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import priory
+from build_archives import pack_again
 from paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -89,3 +91,42 @@ def test_the_lock_file_has_what_development_needs_by_hash():
     for requirement in list_requirements("test"):
         versions = locked.get(canonicalize_name(requirement.name), [])
         assert any(map(requirement.specifier.contains, versions)), f"{requirement}: make lock"
+
+
+def test_the_small_extras_do_not_bring_the_large_packages():
+    large = {"jax", "jaxlib", "blackjax", "onnx", "onnxruntime", "pyspark", "dask"}
+    for extra in ("test", "report", "serve"):
+        assert {canonicalize_name(requirement.name) for requirement in list_requirements(extra)}.isdisjoint(large)
+
+
+def test_the_demo_installs_only_what_it_needs():
+    planned = subprocess.run(
+        ["make", "--dry-run", "VENV=.venv-of-nobody", "demo"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ".[report]" in planned.stdout
+    assert ".[test]" not in planned.stdout
+
+
+def test_an_archive_packed_again_depends_on_contents_alone(tmp_path):
+    packed = []
+    for seconds in (1, 2):
+        source, archive = tmp_path / "a.txt", tmp_path / f"{seconds}.tar.gz"
+        source.write_text("the same")
+        os.utime(source, (seconds, seconds))
+        with tarfile.open(archive, "w:gz") as opened:
+            opened.add(source, "folder/a.txt")
+        pack_again(archive, 1_000_000_000)
+        packed.append(archive.read_bytes())
+    assert packed[0] == packed[1]
+    with tarfile.open(tmp_path / "1.tar.gz") as opened:
+        assert opened.extractfile("folder/a.txt").read() == b"the same"
+
+
+def test_the_conda_recipe_has_the_version_and_the_requirements_of_the_package():
+    recipe = (ROOT / "recipe" / "meta.yaml").read_text()
+    assert f'{{% set version = "{priory.__version__}" %}}' in recipe
+    run = re.search(r"  run:\n((?:    - .*\n)+)", recipe)[1].split("    - ")[1:]
+    assert [line.strip().replace(" ", "") for line in run] == ["python", *PROJECT["project"]["dependencies"]]
+    for requirement in PROJECT["build-system"]["requires"]:
+        name, bounds = re.fullmatch(r"([A-Za-z]+)(.*)", requirement).groups()
+        assert f"- {name.lower()} {bounds}" in recipe

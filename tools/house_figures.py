@@ -32,8 +32,8 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
-    "calibration": (3_030, 21),
-    "cli": (1_900, 14),
+    "calibration": (3_100, 22),
+    "cli": (1_893, 14),
     "core": (1_940, 16),
     "estimators": (1_925, 15),
     "evaluation": (1_000, 12),
@@ -46,7 +46,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "plots": (850, 6),
     "regression": (1_425, 9),
     "service": (3_960, 24),
-    "sources": (2_160, 12),
+    "sources": (2_170, 12),
     "storage": (1_680, 10),
     "tables": (790, 6),
     "text": (2_550, 15),

@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 
 import priory as pr
 from priory import inbox
-from priory.calibration.member_pool import MemberPool, fit_pool
+from priory.calibration.member_pool import MemberPool, fit_pool, pool_answers
 from priory.calibration.tempering import (
     PRECISION_ABOUT_MEAN,
     PRECISION_OF_EXPONENT,
@@ -167,6 +167,10 @@ def test_refinement_learns_what_naive_bayes_cannot():
     assert refined.corrections_.names == ("tempering", "refinement")
 
 
+def mix(pool, base, *others):
+    return pool.mix_base_rate(pool_answers(np.stack(others), pool.exponents), base)
+
+
 def test_the_pool_listens_to_the_member_that_is_right():
     likely = RNG.integers(0, 2, 500)
     right = np.where(np.arange(2) == likely[:, None], 0.9, 0.1)
@@ -176,20 +180,20 @@ def test_the_pool_listens_to_the_member_that_is_right():
     pool = fit_pool(answers, y, np.ones(500))
     assert pool.share > 0.9
     assert pool.exponents[0] > 0.9
-    assert np.exp(pool.mix_answers(answers)).sum(axis=1) == pytest.approx(1)
+    assert np.exp(mix(pool, *answers)).sum(axis=1) == pytest.approx(1)
 
 
 def test_the_pool_of_members_that_know_nothing_is_the_base_rate():
     y = (RNG.random(200) < 0.3).astype(int)
     base = np.log(np.repeat([[0.7, 0.3]], 200, axis=0))
     noise = [np.log(RNG.dirichlet([2, 2], 200)) for _ in range(4)]
-    found = fit_pool([base, *noise], y, np.ones(200)).mix_answers([base, *noise])
+    found = mix(fit_pool([base, *noise], y, np.ones(200)), base, *noise)
     assert np.abs(np.exp(found) - np.exp(base)).mean() < 0.05
 
 
 def test_a_pool_is_no_surer_than_its_members():
     base, one, two = np.log([[0.5, 0.5]]), np.log([[0.9, 0.1]]), np.log([[0.8, 0.2]])
-    found = np.exp(MemberPool(np.array([0.5, 0.5]), 1.0).mix_answers([base, one, two]))[0]
+    found = np.exp(mix(MemberPool(np.array([0.5, 0.5]), 1.0), base, one, two))[0]
     assert found[0] / found[1] == pytest.approx(6)  # of 9 : 1 and 4 : 1
 
 

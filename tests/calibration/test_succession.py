@@ -163,6 +163,7 @@ def test_rows_left_out_are_judged_by_what_answers_without_them():
     assert 0.85 < np.exp(scores.log_probabilities).max() <= 19 / 20 + 1e-12  # odds 19 : 1 after 18 rows
 
 
+@pytest.mark.onnx
 def test_the_graph_of_a_young_model_answers_as_it_does():
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

@@ -151,7 +151,7 @@ WRONG = {
         "--plain and --refine exclude each other; use one of them",
     ),
     "words of a table": (
-        "train numbers.csv --target label --model poisson",
+        "train numbers.csv --target label --model multinomial",
         3,
         "--model is only for a single column of texts; the columns are 'x', 'z'",
     ),

@@ -29,6 +29,7 @@ from priory.errors import DataError, KindError, NotLearnedError  # noqa: E402
 from priory.workflows import dask as engine  # noqa: E402
 
 pytestmark = [
+    pytest.mark.dask,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]

@@ -7,6 +7,8 @@ import pytest
 from paths import ROOT
 
 pytestmark = [
+    pytest.mark.dask,
+    pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]

@@ -21,6 +21,7 @@ from priory.naive_bayes import GaussianNB
 from priory.workflows import spark as engine
 
 pytestmark = [
+    pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]

@@ -12,6 +12,7 @@ from priory.errors import DataError
 
 NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # corrections have no ONNX form
 
+pytestmark = pytest.mark.onnx
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 

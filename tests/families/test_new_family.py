@@ -126,6 +126,7 @@ def test_a_single_row_costs_what_the_row_is(model, monkeypatch):
         assert sum(model.predict_proba_one(row).values()) == pytest.approx(1.0)
 
 
+@pytest.mark.onnx
 def test_it_is_exported(model):
     onnxruntime = pytest.importorskip("onnxruntime")
     X = np.column_stack([TRIES, np.where(TRIES % 7 == 3, np.nan, TRIES)]).astype(float)

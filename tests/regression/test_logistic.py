@@ -233,6 +233,7 @@ def three_ways():
 
 
 @pytest.mark.slow
+@pytest.mark.mcmc
 def test_laplace_vi_and_nuts_agree_on_a_well_posed_problem(three_ways):
     x, models = three_ways
     p = {m: model.predict_proba(x)[:, 1] for m, model in models.items()}
@@ -244,6 +245,7 @@ def test_laplace_vi_and_nuts_agree_on_a_well_posed_problem(three_ways):
 
 
 @pytest.mark.slow
+@pytest.mark.mcmc
 def test_the_chains_agree(three_ways):
     rhat, ess, divergences = three_ways[1]["nuts"].diagnostics_
     assert rhat < 1.01
@@ -253,6 +255,7 @@ def test_the_chains_agree(three_ways):
 
 
 @pytest.mark.slow
+@pytest.mark.mcmc
 @pytest.mark.filterwarnings("ignore::priory.errors.PrioryWarning")  # so few draws may well disagree, and say so
 def test_three_classes_by_sampling_and_the_line_that_counts_the_draws(capsys):
     pytest.importorskip("blackjax")

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import resource
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.feather
@@ -13,8 +14,12 @@ from hypothesis import strategies as st
 
 from file_rows import CSV, JSON, ROWS, TABLE, as_rows, read, zstd
 from paths import ROOT
+from priory import load
+from priory.cli.entry_point import main
 from priory.errors import DataError
 from priory.sources import byte_streams as streams_module
+from priory.sources import discovery
+from priory.sources.record_files import RecordReader
 
 FILES = {
     "a.csv": CSV.encode(),
@@ -122,3 +127,41 @@ def test_whatever_the_bytes_there_are_rows_or_one_line(tmp_path, kind):
             said = str(error)
         assert "\n" not in said
         assert not said or said.startswith(str(path))
+
+
+class BarTable:
+    """A format that the package does not know: cells between vertical bars."""
+
+    unit, name = "page", "1"
+
+    def __init__(self, path):
+        lines = Path(path).read_text().splitlines()
+        self.columns, *self.records = (line.strip("|").split("|") for line in lines)
+
+    def read_records(self, column_names):
+        places = [self.columns.index(name) for name in column_names]
+        return (tuple(record[place] for place in places) for record in self.records)
+
+    def locate_cell(self, row, column):
+        return f"line {row + 2}, {column}"
+
+
+def test_a_file_format_is_one_entry(tmp_path, monkeypatch):
+    def open_bars(path, options, report_progress):
+        return RecordReader(path, BarTable(path), report_progress)
+
+    known = discovery.FileFormat(open_bars, (".bars",), lambda path, start: start.startswith(b"|"))
+    monkeypatch.setitem(discovery.FORMATS, "bars", known)
+    for name in ("people.bars", "people"):  # by its ending, and by its first byte
+        path = tmp_path / name
+        path.write_text("|age|answer|\n" + "|31|yes|\n|77|no|\n" * 20)
+        assert read(path)[:2] == [{"age": "31", "answer": "yes"}, {"age": "77", "answer": "no"}]
+        model = str(tmp_path / f"{name}.priory")
+        assert main(["train", str(path), "--target", "answer", "--plain", "-o", model, "--format", "bars"]) == 0
+        assert load(model).predict([{"age": 30}]) == ["yes"]
+
+
+def test_a_format_that_nobody_knows_is_named(tmp_path):
+    (tmp_path / "a.csv").write_text(CSV)
+    with pytest.raises(DataError, match=r"format is 'jsonlines'; use one of csv, .*did you mean 'jsonl'"):
+        read(tmp_path / "a.csv", format="jsonlines")

@@ -19,6 +19,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
+from priory.calibration.logit_terms import LogitTerm, sum_terms
 from priory.calibration.member_pool import MemberPool
 from priory.calibration.members import EncodedRows, Member
 from priory.calibration.missing_cells import MAX_ROWS_AT_ONCE, GapCompletion
@@ -153,12 +154,22 @@ class Corrections:
             answers[at] = self._answer_gaps(rows.take_rows(at), gaps, log_prior)
         return answers
 
+    @cached_property
+    def terms(self) -> tuple[LogitTerm, ...]:
+        """The pooled logits as a sum of terms, without the tempered evidence of texts."""
+        assert self.pool is not None
+        assert self.evidence is not None
+        pairs = zip(self.members, self.pool.exponents.tolist(), strict=True)
+        return sum_terms([t.scale(e) for member, e in pairs for t in member.list_terms(self.encoding, self.evidence)])
+
     def pool_members(self, rows: EncodedRows) -> Array:
         """(rows, classes): log p(c | x), where gaps are read as missing."""
         assert self.pool is not None
         assert self.evidence is not None
-        base = np.repeat(log_normalise(self.evidence.log_prior[None]), len(rows), axis=0)
-        return self.pool.mix_answers([base, *(member.log_probabilities(rows) for member in self.members)])
+        logits = rows.text_logits * self.pool.exponents.sum()
+        for term in self.terms:
+            term.add_rows(rows, logits)
+        return self.pool.mix_base_rate(log_normalise(logits), log_normalise(self.evidence.log_prior))
 
     def find_gaps(self, rows: EncodedRows, at_once: int) -> Iterator[tuple[Array, Array]]:
         """Yield the rows with gaps that are completed, some at a time, and their gaps (rows, columns + texts)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -12,7 +11,8 @@ from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.logit_parts import LogitParts, add_columns, split_codes
-from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRow, EncodedRows, Member
+from priory.calibration.logit_terms import CodeTable, LogitTerm, QuadraticForm
+from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member
 from priory.calibration.table_encoding import MAX_SCORE, TableEncoding
 from priory.core.logspace import log_normalise, normalise
 from priory.core.statistics import register_record
@@ -168,8 +168,9 @@ class GaussianMember(Member):
             None if self.gaussian.means.shape == (n_classes, encoding.n_numbers) else "a Gaussian is of other columns"
         )
 
-    def log_probabilities(self, rows: EncodedRows) -> Array:
-        return log_normalise(rows.label_logits + self.temperature * self.gaussian.log_densities(rows.scores))
+    def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
+        density = QuadraticForm(self.gaussian.means, self.gaussian.roots, self.gaussian.constants, 1.0)
+        return [CodeTable(evidence.temper_labels(encoding)), density.scale(self.temperature)]
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
         assert rows.evidence is not None
@@ -177,16 +178,3 @@ class GaussianMember(Member):
         values, mean = self.gaussian.split_densities(rows.scores, normalise(rows.evidence.log_prior))
         parts = add_columns(parts, np.flatnonzero(rows.encoding.is_number), self.temperature * values)
         return parts._replace(base=parts.base + self.temperature * mean)
-
-    def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
-        return evidence.temper_labels(encoding)
-
-    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[EncodedRow, Array], None]:
-        gaussian = self.gaussian
-
-        def add_logits(row: EncodedRow, logits: Array) -> None:
-            # (classes, numbers): the whitened distance from each mean
-            away = (gaussian.roots @ (row.scores - gaussian.means)[:, :, None])[:, :, 0]
-            logits += self.temperature * (gaussian.constants - 0.5 * (away * away).sum(axis=1))
-
-        return add_logits

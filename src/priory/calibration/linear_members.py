@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import sqrt
 
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.code_counts import CodeEvidence, encode_cells
+from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.logit_parts import LogitParts, add_columns, split_codes, split_pairs
-from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRow, EncodedRows, Member
+from priory.calibration.logit_terms import CellTable, CodeTable, LogitTerm, Slopes, TokenWeightTable
+from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member
 from priory.calibration.solvers import pad_columns
-from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
-from priory.core._kernel import rows as kernel
-from priory.core.logspace import log_normalise
-from priory.core.sparse_rows import SparseRows, join_columns
+from priory.calibration.table_encoding import N_LEVELS, TableEncoding
+from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
 
 NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
@@ -46,18 +42,12 @@ class CodeMember(Member):
     def find_misfit(self, encoding: TableEncoding, n_classes: int, n_tokens: int) -> str | None:
         return None
 
-    def log_probabilities(self, rows: EncodedRows) -> Array:
-        return log_normalise(rows.untempered_logits)
+    def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
+        return [CodeTable(evidence.join_ratios())]
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
         assert rows.evidence is not None
         return split_codes(rows, rows.evidence.join_ratios())
-
-    def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
-        return evidence.join_ratios()
-
-    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> None:
-        return None
 
 
 @register_record("LinearMember", dtypes={"pairs": "i8"}, axes={"weights": "vc", "pairs": "rk"})
@@ -93,18 +83,12 @@ class LinearMember(Member):
         features = 1 + encoding.n_codes + (n_tokens if self.with_tokens else 0) + len(self.pairs) * N_LEVELS**2
         return None if self.weights.shape == (features, n_classes) else "there is not one weight for each feature"
 
-    def log_probabilities(self, rows: EncodedRows) -> Array:
-        added = self._make_features(rows).multiply(self._lanes)[:, : self.weights.shape[1]]
-        return log_normalise(rows.tempered_logits + added)
-
-    def _make_features(self, rows: EncodedRows) -> SparseRows:
-        """(rows, features): the constant, codes of columns, tokens of texts, cells of pairs."""
-        parts = [make_constant(len(rows)), make_one_hot(rows.codes, rows.encoding.starts)]
-        if self.with_tokens:
-            parts += rows.tokens
-        if len(self.pairs):
-            parts.append(encode_cells(rows.levels, self.pairs))
-        return join_columns(parts)
+    def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
+        # the weights of codes, of the tokens of all texts, and of the cells of pairs follow each other
+        tokens, cells = 1 + encoding.n_codes, len(self.weights) - len(self.pairs) * N_LEVELS**2
+        terms: list[LogitTerm] = [CodeTable(self.weigh_codes(encoding, evidence))]
+        terms += [TokenWeightTable(self.weights[tokens:cells])] if self.with_tokens else []
+        return terms + ([CellTable(self.pairs, self.weights[cells:])] if len(self.pairs) else [])
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
         assert rows.evidence is not None
@@ -116,32 +100,8 @@ class LinearMember(Member):
             start += tokens.width
         return parts.add(split_pairs(rows, self.pairs, self.weights[start:])) if len(self.pairs) else parts
 
-    @cached_property
-    def _lanes(self) -> Array:
-        """The weights padded for sparse products, computed once."""
-        return pad_columns(self.weights)
-
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
         return evidence.temper_codes(encoding) + self.weights[: 1 + encoding.n_codes]
-
-    def open_row(
-        self, encoding: TableEncoding, token_widths: Sequence[int]
-    ) -> Callable[[EncodedRow, Array], None] | None:
-        if not (self.with_tokens or len(self.pairs)):
-            return None
-        weights, pairs = np.ascontiguousarray(self.weights, dtype=float), np.ascontiguousarray(self.pairs)
-        # the weights of codes, of the tokens of each text, and of the cells of pairs follow each other
-        start = 1 + encoding.n_codes
-        starts = [start, *(start + np.cumsum(token_widths if self.with_tokens else [])).tolist()]
-
-        def add_logits(row: EncodedRow, logits: Array) -> None:
-            for text_start, chosen in zip(starts[:-1], row.tokens, strict=False):
-                # token features are binary, in rows of norm one
-                kernel.add_weights(weights, chosen, text_start, 1 / sqrt(max(len(chosen), 1)), logits)
-            if len(pairs):
-                kernel.add_cells(weights, row.levels, pairs, N_LEVELS, starts[-1], logits)
-
-        return add_logits
 
 
 @register_record("SlopeMember", axes={"weights": "vc", "slopes": "dc"})
@@ -164,21 +124,11 @@ class SlopeMember(Member):
         fits = (self.weights.shape, len(self.slopes)) == ((1 + encoding.n_codes, n_classes), encoding.n_numbers)
         return None if fits else "slopes are of other columns"
 
-    def log_probabilities(self, rows: EncodedRows) -> Array:
-        return log_normalise(rows.look_up(self.weights) + self._take_numbers(rows) @ self.slopes + rows.text_logits)
-
-    def _take_numbers(self, rows: EncodedRows | EncodedRow) -> Array:
-        return rows.scores if self.of_scores else rows.standardised
+    def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
+        return [CodeTable(self.weights), Slopes(self.slopes, self.of_scores)]
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
-        added = self._take_numbers(rows)[:, None, :] * self.slopes.T  # (rows, classes, numbers); their mean is zero
+        added = (rows.scores if self.of_scores else rows.standardised)[
+            :, None, :
+        ] * self.slopes.T  # (rows, classes, numbers); their mean is zero
         return add_columns(split_codes(rows, self.weights), np.flatnonzero(rows.encoding.is_number), added)
-
-    def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
-        return self.weights
-
-    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[EncodedRow, Array], None]:
-        def add_logits(row: EncodedRow, logits: Array) -> None:
-            logits += self._take_numbers(row) @ self.slopes
-
-        return add_logits

@@ -15,7 +15,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.calibration.solvers import minimise_cost
-from priory.core.logspace import log_normalise, log_sum_exp, normalise
+from priory.core.logspace import log_normalise, normalise
 from priory.core.statistics import register_record
 
 EXPONENT_PRECISION = 0.1  # of the Gaussian prior of the log exponents
@@ -41,13 +41,10 @@ class MemberPool:
             return "its exponents do not add up to one"
         return None if 0 <= self.share <= 1 else "its share is not from 0 to 1"
 
-    def mix_answers(self, answers: Sequence[Array]) -> Array:
-        """(rows, classes): the mixed log probabilities, given the base rate's and each member's."""
-        base, *others = answers
-        pooled = pool_answers(np.stack(others), self.exponents)
+    def mix_base_rate(self, pooled: Array, base: Array) -> Array:
+        """(rows, classes): the mixed log probabilities, from the pooled ones and the base rate."""
         with np.errstate(divide="ignore"):
-            logs = np.log([self.share, 1 - self.share])
-        return np.asarray(log_sum_exp(np.stack([pooled + logs[0], base + logs[1]]), axis=0))
+            return np.logaddexp(pooled + np.log(self.share), base + np.log(1 - self.share))
 
 
 def pool_answers(answers: Array, exponents: Array) -> Array:

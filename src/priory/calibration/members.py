@@ -25,12 +25,13 @@ from priory.calibration.table_encoding import (
     TableEncoding,
     make_one_hot,
 )
-from priory.core.column_kernels import round_number_to_bits
+from priory.core.column_kernels import round_number_to_bits, score_by_lookup
 from priory.core.sparse_rows import SparseRows
 from priory.model.cells import Cells, take_rows
 
 if TYPE_CHECKING:
     from priory.calibration.logit_parts import LogitParts
+    from priory.calibration.logit_terms import LogitTerm
 
 MAX_LOGIT_WEIGHT = 1e6  # far above any fitted weight; sums of weights stay finite
 
@@ -92,27 +93,17 @@ class EncodedRows:
         """The token features of each text."""
         return self.encode_tokens()
 
-    @cached_property
-    def tempered_logits(self) -> Array:
-        """(rows, classes): tempered naive Bayes, from the class prior, codes and texts."""
-        assert self.evidence is not None
-        return self.look_up(self.evidence.temper_codes(self.encoding)) + self.text_logits
-
-    @cached_property
-    def untempered_logits(self) -> Array:
-        """(rows, classes): the same with all weights of columns one."""
-        assert self.evidence is not None
-        return self.look_up(self.evidence.join_ratios()) + self.text_logits
-
-    @cached_property
-    def label_logits(self) -> Array:
-        """(rows, classes): tempered naive Bayes without the codes of numbers."""
-        assert self.evidence is not None
-        return self.look_up(self.evidence.temper_labels(self.encoding)) + self.text_logits
-
     def look_up(self, weights: Array) -> Array:
         """(rows, classes): the intercept, and the weights of a row's codes (1 + codes, classes)."""
-        return np.asarray(weights[0] + look_up_codes(weights[1:].T, self.codes, self.encoding.starts))
+        return look_up_table(weights, self.codes, self.encoding.starts)
+
+
+def look_up_table(table: Array, codes: Array, starts: Array) -> Array:
+    """(rows, classes): the intercept and the weights of a row's codes, from (1 + codes, classes); -1 adds nothing."""
+    tables = [np.ascontiguousarray(part.T) for part in np.split(table[1:], starts[1:-1])]
+    if len(starts) == 1:
+        return np.repeat(table[:1], len(codes), axis=0)
+    return np.asarray(table[0] + score_by_lookup(lambda part: codes[part], len(codes), tables))
 
 
 def look_up_codes(table: Array, codes: Array, starts: Array) -> Array:
@@ -182,7 +173,7 @@ class EncodedRow:
 
 
 class Member(ABC):
-    """One way to answer. Members are registered records; they are checked, answer batches and open for single rows."""
+    """One way to answer. Members are registered records; they are checked, and list the terms of their logits."""
 
     @property
     @abstractmethod
@@ -199,19 +190,9 @@ class Member(ABC):
         """Describe why it cannot answer rows of this encoding; None if it can."""
 
     @abstractmethod
-    def log_probabilities(self, rows: EncodedRows) -> Array:
-        """(rows, classes): log p(c | x)."""
+    def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
+        """List the terms of its logits, without the tempered evidence of texts."""
 
     @abstractmethod
     def split_logits(self, rows: EncodedRows) -> LogitParts:
         """Split its logits into columns, texts and sets of columns, without the tempered evidence of texts."""
-
-    @abstractmethod
-    def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
-        """(1 + codes, classes): its intercept, and its weight of each code, the tempered evidence included."""
-
-    @abstractmethod
-    def open_row(
-        self, encoding: TableEncoding, token_widths: Sequence[int]
-    ) -> Callable[[EncodedRow, Array], None] | None:
-        """Return a function that adds its logits (classes,) other than weights of codes and texts; None if none."""

@@ -23,6 +23,8 @@ from priory.model.cells import Cells
 from priory.model.model_statistics import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.model.open_model import RowEvidence
 
+ONE_MEMBER = np.ones(1)
+
 
 class RowCorrections:
     """Corrections with their weights laid out for single rows."""
@@ -31,17 +33,12 @@ class RowCorrections:
         self.corrections = corrections
         encoding, evidence = corrections.encoding, corrections.evidence
         self.columns = [RowCodes(column) for column in encoding.columns]
-        self.starts = (1 + encoding.starts[:-1]).tolist()
         completed = () if corrections.gaps is None else corrections.gaps.is_completed[: len(self.columns)]
         self.completed = np.flatnonzero(completed).tolist()  # the columns whose gaps are completed
         if evidence is not None:
-            base = np.concatenate([evidence.log_prior[None], np.zeros(evidence.log_ratios.T.shape)])
-            # (1 + codes, (1 + members) x classes): one lookup of a code gives the weights of all members
-            tables = [base, *(member.weigh_codes(encoding, evidence) for member in corrections.members)]
-            self.code_weights = np.hstack(tables)
             token_widths = [len(known) for known in corrections.tokens]
-            opened = [member.open_row(encoding, token_widths) for member in corrections.members]
-            self.opened = [(m, add) for m, add in enumerate(opened, start=1) if add is not None]
+            self.opened = [term.open(encoding, token_widths) for term in corrections.terms]
+            self.base = evidence.log_prior
 
     def update_tempering(self, tempering: Tempering) -> None:
         """Replace the tempering."""
@@ -77,15 +74,13 @@ class RowCorrections:
                 return log_normalise_row(evidence.values[:, 0])  # the class prior itself
             return log_normalise_row(weigh_evidence(tempering, evidence))
         row = EncodedRow(self.columns, cells, tokens)
-        features = [0, *(start + code for start, code in zip(self.starts, row.codes, strict=True) if code >= 0)]
-        flat = np.zeros(self.code_weights.shape[1])
-        kernel.add_weights(self.code_weights, np.array(features), 0, 1.0, flat)
-        logits = flat.reshape(1 + len(pool.exponents), -1)  # (1 + members, classes)
-        for m, add_logits in self.opened:
-            add_logits(row, logits[m])
+        logits = np.zeros((2, len(self.base)))  # of the base rate, and of the pooled members
+        logits[0] = self.base
+        for add_logits in self.opened:
+            add_logits(row, logits[1])
         if evidence is not None:
-            logits[1:] += weigh_evidence(tempering, evidence.take_texts())  # all members but the base rate
-        kernel.mix_members(logits, pool.exponents, pool.share, answer := np.empty(logits.shape[1]))
+            logits[1] += weigh_evidence(tempering, evidence.take_texts())
+        kernel.mix_members(logits, ONE_MEMBER, pool.share, answer := np.empty(logits.shape[1]))
         return answer
 
 

@@ -7,8 +7,7 @@ on the classes, so that left-out rows are not seen in any way, and trees are a f
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -20,7 +19,8 @@ from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.logit_parts import LogitParts, split_codes
-from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRow, EncodedRows, Member
+from priory.calibration.logit_terms import CodeTable, LogitTerm, TreeSum, encode_for_trees
+from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member
 from priory.calibration.solvers import compute_row_losses
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import FitRows, to_classes, to_logits
@@ -37,7 +37,6 @@ COLUMN_SHARE, MIN_TREE_COLUMNS, MAX_TREE_COLUMNS = 0.5, 8, 40  # columns that a 
 TREES_AT_ONCE, PATIENCE = 5, 20  # trees between two judgements; without a better one, so many more are grown
 MAX_TREE_FOLDS = 5
 EMPTY_LEAF = 1e-9  # rows in a leaf without any, where leaves are averaged
-MAX_TREE_CODE = 254
 MAX_SUMS, MIN_TREES_ALLOWED = (
     1e9,
     40,
@@ -88,11 +87,9 @@ class TreeMember(Member):
         is_there = self.tests[..., 0].max(initial=-1) < len(encoding.columns)
         return None if is_there else "a tree tests a column that is not there"
 
-    def log_probabilities(self, rows: EncodedRows) -> Array:
-        logits = np.zeros((len(rows), self.leaves.shape[2]))
-        is_label = (~rows.encoding.is_number).view(np.uint8)
-        kernel.add_trees(encode_for_trees(rows, self.cuts, self.gaps), is_label, self.tests, self.leaves, logits)
-        return log_normalise(self.start + rows.text_logits + to_classes(logits))
+    def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
+        trees = TreeSum(self.cuts, self.gaps, self.tests, self.leaves, 1.0)
+        return [CodeTable(self._make_start(encoding)), trees]
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
         parts, values = split_codes(rows, self._make_start(rows.encoding)), self._shapley_values
@@ -129,39 +126,9 @@ class TreeMember(Member):
         mean = total / cover.sum(axis=others, keepdims=True)
         return np.broadcast_to(mean, (*cover.shape[:-1], mean.shape[-1])).reshape(self.leaves.shape)
 
-    def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
-        return self._make_start(encoding)
-
     def _make_start(self, encoding: TableEncoding) -> Array:
         """(1 + codes, classes): the start as an intercept."""
         return np.concatenate([self.start[None], np.zeros((encoding.n_codes, len(self.start)))])
-
-    def open_row(self, encoding: TableEncoding, token_widths: Sequence[int]) -> Callable[[EncodedRow, Array], None]:
-        # only the columns that are tested, by their place among these
-        used, places = np.unique(self.tests[..., 0], return_inverse=True)
-        tests = np.stack([places.reshape(self.tests.shape[:2]), self.tests[..., 1]], axis=2).astype(np.int16)
-        is_label = (~encoding.is_number[used]).view(np.uint8)
-        number = np.cumsum(encoding.is_number) - 1  # the place of a column of numbers among them
-        # the cuts of a column of numbers, and the code of a missing number; or of an unknown label
-        columns = [
-            (j, self.cuts[number[j]].tolist(), int(self.gaps[number[j]]))
-            if encoding.is_number[j]
-            else (j, None, encoding.columns[j].n_codes)
-            for j in used.tolist()
-        ]
-
-        def add_logits(row: EncodedRow, out: Array) -> None:
-            codes, logits = np.empty((len(columns), 1), np.uint8), np.zeros((1, self.leaves.shape[2]))
-            for place, (j, cuts, unknown) in enumerate(columns):
-                if cuts is None:
-                    code = row.codes[j] if row.codes[j] >= 0 else unknown
-                else:
-                    code = bisect_left(cuts, row.cells[j]) if row.cells[j] == row.cells[j] else unknown
-                codes[place] = min(code, MAX_TREE_CODE)
-            kernel.add_trees(codes, is_label, tests, self.leaves, logits)
-            out[-logits.shape[1] :] += logits[0]
-
-        return add_logits
 
 
 @lru_cache
@@ -203,20 +170,6 @@ def find_tree_cuts(values: Array, weight: Array) -> Array:
 def find_gap_code(values: Array, cuts: Array) -> int:
     """Return the number of cuts that count as below a missing number: more than all, or half if none is missing."""
     return len(cuts) + 1 if np.isnan(values).any() else int(np.searchsorted(cuts, np.median(values)))
-
-
-def encode_for_trees(rows: EncodedRows, cuts: Sequence[Array], gaps: Array) -> Array:
-    """(columns, rows): the number of cuts below a number, or the code of a label."""
-    encoding, numbers = rows.encoding, iter(zip(rows.values.T, cuts, gaps, strict=True))
-    codes = np.empty((len(encoding.columns), len(rows)), dtype=np.uint8)
-    for j, column in enumerate(encoding.columns):
-        if column.is_number:
-            values, own, gap = next(numbers)
-            code = np.where(np.isnan(values), gap, np.searchsorted(own, values))
-        else:
-            code = np.where(rows.codes[:, j] >= 0, rows.codes[:, j], column.n_codes)
-        codes[j] = np.minimum(code, MAX_TREE_CODE)
-    return codes
 
 
 class TreeProblem(NamedTuple):

@@ -201,7 +201,6 @@ def add_option(*definition: Any, **given: Any) -> Callable[[CommandT], CommandT]
     return click.option(*names, cls=SectionedOption, **how)
 
 
-FORMAT_CHOICES = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
 TEXT_MODELS = ("binary", "multinomial", "bernoulli")
 FILE_PATH_TYPE = click.Path(readable=False)  # for shell completion; checked when the file is opened
 
@@ -286,9 +285,7 @@ def _parse_class_prior(text: str) -> str | dict[str, float]:
 
 reading_options = OptionSection(
     "Reading files",
-    define_option(
-        "--format FORMAT", f"One of {', '.join(FORMAT_CHOICES)}. By default detected.", click.Choice(FORMAT_CHOICES)
-    ),
+    define_option("--format NAME", "The format of the files, such as jsonl or mail. By default detected."),
     define_option("--delimiter C", "The character between the cells of a CSV. By default detected.", _parse_delimiter),
     define_option("--encoding NAME", "The encoding of text; utf-8 by default, 'auto' uses the byte-order mark."),
     define_option(

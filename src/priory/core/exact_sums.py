@@ -1,4 +1,4 @@
-"""Exact sums of real numbers: addition without rounding, so that what is subtracted again was never there.
+"""Exact sums of real numbers: addition without rounding, so that subtraction undoes it bit for bit.
 
 A finite double is a whole number times a power of two, so a sum of doubles is a whole number too. Sums are kept as
 limbs of 32 bits in one window for each array, and rounded once, when a mean or a variance is asked for. Products of

@@ -1,4 +1,4 @@
-"""Questions to a family beyond its parameters: how it compares, how much the prior matters, whether the data fit it."""
+"""Compare families by evidence, measure how much the prior matters, and check whether the data fit."""
 
 from __future__ import annotations
 

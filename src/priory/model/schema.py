@@ -401,10 +401,6 @@ def _describe_candidate(candidate: Candidate) -> tuple[object, ...]:
     return (type(candidate), *(v.tolist() if isinstance(v, np.ndarray) else v for v in values))
 
 
-def matches_candidate(family: AnyFamily, candidate: Candidate) -> bool:
-    return type(family) is _family_class(candidate)
-
-
 def instantiate_family(candidate: Candidate) -> AnyFamily:
     """Instantiate a candidate to observe data; the statistics do not depend on the prior."""
     return candidate() if isinstance(candidate, type) else candidate

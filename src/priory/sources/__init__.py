@@ -5,6 +5,6 @@
 
 from priory.sources.byte_streams import ReadOptions
 from priory.sources.cell_parsing import FileReader, RowChunk
-from priory.sources.discovery import FILE_FORMATS, FileRows, open_files
+from priory.sources.discovery import FileRows, open_files
 
-__all__ = ["FILE_FORMATS", "FileReader", "FileRows", "ReadOptions", "RowChunk", "open_files"]
+__all__ = ["FileReader", "FileRows", "ReadOptions", "RowChunk", "open_files"]

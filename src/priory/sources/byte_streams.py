@@ -181,8 +181,8 @@ class ReadOptions:
 
     Parameters
     ----------
-    format : "csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb" or "excel", optional
-        By default detected from the first bytes, the name or the content.
+    format : str, optional
+        A name in `priory.sources.discovery.FORMATS`; by default detected from the first bytes, the name or the content.
     delimiter : str, optional
         Between the cells of a CSV; by default detected in the header.
     encoding : str

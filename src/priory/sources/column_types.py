@@ -1,4 +1,4 @@
-"""Types of columns: as far as the user declares them, and as a model reads them; the target as labels."""
+"""Column types, declared by the user or fixed by a model, and the target column as labels."""
 
 from __future__ import annotations
 

@@ -9,33 +9,70 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from priory.errors import DataError, suggest_name
 from priory.sources import arrow_files, byte_streams
-from priory.sources.arrow_files import ArrowTable, ColumnarReader, ColumnarTable, ParquetTable
+from priory.sources.arrow_files import ArrowTable, ColumnarReader, ParquetTable
 from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
 from priory.sources.document_files import DocumentReader, is_mail, is_maildir, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
-from priory.sources.record_files import DuckDBTable, RecordReader, RecordTable, Sheet, SQLiteTable, is_workbook
+from priory.sources.record_files import DuckDBTable, RecordReader, Sheet, SQLiteTable, is_workbook
 from priory.text.normal_forms import Reader
 
-FILE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "text", "mail", "sqlite", "duckdb", "excel")
-INPUT_SUFFIXES = {
-    "csv": [".csv"],
-    "tsv": [".tsv", ".tab"],
-    "jsonl": [".jsonl", ".ndjson"],
-    "parquet": [".parquet"],
-    "arrow": [".arrow", ".feather", ".ipc"],
-    "mail": [".mbox", ".eml"],
-}
-FORMAT_BY_MAGIC_BYTES = {b"PAR1": "parquet", b"PARE": "parquet", b"ARROW1": "arrow", b"SQLite format 3\x00": "sqlite"}
 COMPRESSION_SUFFIXES = (".gz", ".zst", ".bz2", ".xz")
-
 FileOpener = Callable[[ProgressCallback], FileReader]
-COLUMNAR_TABLES: dict[str, Callable[[str], ColumnarTable]] = {"parquet": ParquetTable, "arrow": ArrowTable}
-RECORD_TABLES: dict[str, Callable[[str, str | None], RecordTable]] = {"sqlite": SQLiteTable, "excel": Sheet}
+
+
+class FileFormat(NamedTuple):
+    """How files of one format are opened, and recognised by their suffix or by ``recognises(path, first bytes)``."""
+
+    open: Callable[[str, ReadOptions, ProgressCallback], FileReader]
+    suffixes: tuple[str, ...] = ()
+    recognises: Callable[[str, bytes], bool] = lambda path, start: False
+    is_stream: bool = False  # may come from standard input
+
+
+def _open_tab_separated(path: str, options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
+    return DelimitedReader(path, replace(options, delimiter=options.delimiter or "\t"), report_progress)
+
+
+def _open_document(kind: str, path: str, options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
+    file = Path(path)
+    return DocumentReader(path, [(None if options.text_column else file.stem, file)], kind, options, report_progress)
+
+
+FORMATS = {  # a new format is one more entry
+    "csv": FileFormat(DelimitedReader, (".csv",), is_stream=True),
+    "tsv": FileFormat(_open_tab_separated, (".tsv", ".tab"), is_stream=True),
+    "jsonl": FileFormat(JSONLinesReader, (".jsonl", ".ndjson"), is_stream=True),
+    "parquet": FileFormat(
+        lambda path, options, report: ColumnarReader(path, ParquetTable, report),
+        (".parquet",),
+        lambda path, start: start.startswith((b"PAR1", b"PARE")),
+    ),
+    "arrow": FileFormat(
+        lambda path, options, report: ColumnarReader(path, ArrowTable, report),
+        (".arrow", ".feather", ".ipc"),
+        lambda path, start: start.startswith(b"ARROW1"),
+    ),
+    "sqlite": FileFormat(
+        lambda path, options, report: RecordReader(path, SQLiteTable(path, options.table), report),
+        recognises=lambda path, start: start.startswith(b"SQLite format 3\x00"),
+    ),
+    "duckdb": FileFormat(
+        lambda path, options, report: ColumnarReader(path, partial(DuckDBTable, wanted=options.table), report),
+        recognises=lambda path, start: start[8:12] == b"DUCK",
+    ),
+    "excel": FileFormat(
+        lambda path, options, report: RecordReader(path, Sheet(path, options.table), report),
+        recognises=lambda path, start: start.startswith(b"PK\x03\x04") and is_workbook(path),
+    ),
+    "mail": FileFormat(partial(_open_document, "mail"), (".mbox", ".eml"), lambda path, start: is_mail(Path(path))),
+    "text": FileFormat(partial(_open_document, "text")),
+}
 
 
 class FileRows:
@@ -129,23 +166,11 @@ def _holds_mail(root: Path) -> bool:
 
 def _open_file(path: str, options: ReadOptions, report_progress: ProgressCallback) -> FileReader:
     kind = options.format or detect_format(path, options.text_column)
-    if kind == "tsv":
-        options = replace(options, delimiter=options.delimiter or "\t")
-    if kind in ("csv", "tsv"):
-        return DelimitedReader(path, options, report_progress)
-    if kind == "jsonl":
-        return JSONLinesReader(path, options, report_progress)
-    if path == byte_streams.STDIN_PATH:
+    if kind not in FORMATS:
+        raise DataError(f"format is {kind!r}; use one of {', '.join(FORMATS)}{suggest_name(kind, FORMATS)}.")
+    if path == byte_streams.STDIN_PATH and not FORMATS[kind].is_stream:
         raise DataError(f"-: {kind} cannot be read from standard input; give a file")
-    if kind in COLUMNAR_TABLES:
-        return ColumnarReader(path, COLUMNAR_TABLES[kind], report_progress)
-    if kind == "duckdb":
-        return ColumnarReader(path, partial(DuckDBTable, wanted=options.table), report_progress)
-    if kind in RECORD_TABLES:
-        return RecordReader(path, RECORD_TABLES[kind](path, options.table), report_progress)
-    file = Path(path)
-    label = None if options.text_column else file.stem
-    return DocumentReader(path, [(label, file)], kind, options, report_progress)
+    return FORMATS[kind].open(path, options, report_progress)
 
 
 def detect_format(path: str, text_column: str | None = None) -> str:
@@ -157,19 +182,12 @@ def detect_format(path: str, text_column: str | None = None) -> str:
         return "csv"
     # the first bytes are certain, a name may be wrong, and the content is read only where both say nothing
     start = byte_streams.read_magic_bytes(path)
-    if known := next((kind for magic, kind in FORMAT_BY_MAGIC_BYTES.items() if start.startswith(magic)), None):
+    if known := next((kind for kind, one in FORMATS.items() if one.recognises(path, start)), None):
         return known
-    if start[8:12] == b"DUCK":
-        return "duckdb"
-    if start.startswith(b"PK\x03\x04") and is_workbook(path):
-        return "excel"
-    if is_mail(Path(path)):
-        return "mail"
     name = Path(path).name.lower()
     for suffix in COMPRESSION_SUFFIXES:
         name = name.removesuffix(suffix)
-    suffix = Path(name).suffix
-    if known := next((kind for kind, suffixes in INPUT_SUFFIXES.items() if suffix in suffixes), None):
+    if known := next((kind for kind, one in FORMATS.items() if Path(name).suffix in one.suffixes), None):
         return known
     if text_column and os.path.getsize(path) == 0:
         return "text"

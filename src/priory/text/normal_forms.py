@@ -1,4 +1,4 @@
-"""What a text is, how it is read, and its normal form."""
+"""The type of a text, the ways to read one, and its Unicode normal form."""
 
 from __future__ import annotations
 

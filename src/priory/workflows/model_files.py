@@ -1,4 +1,4 @@
-"""Models as files, and the rows of files as a model takes them; costs and priors of classes; progress and notes."""
+"""Load and save model files, and read rows of files for a model; costs and priors of classes; progress and notes."""
 
 from __future__ import annotations
 

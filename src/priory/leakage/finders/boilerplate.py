@@ -1,4 +1,4 @@
-"""Boilerplate that gives the class away: mail headers, repeated lines, single tokens.
+"""Find boilerplate that gives the class away: mail headers, repeated lines, single tokens.
 
 The *header* of a text is the lines `Name: value` before its first blank line. If most texts have one, the score of the
 whole texts is compared with the score of their bodies. Header fields and lines that go with a class are listed.

@@ -1,4 +1,4 @@
-"""Labels that were probably meant to be one class."""
+"""Find labels that were probably meant to be one class."""
 
 from __future__ import annotations
 
