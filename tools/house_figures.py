@@ -32,7 +32,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
-    "calibration": (3_100, 22),
+    "calibration": (3_106, 22),
     "cli": (1_893, 14),
     "core": (1_940, 16),
     "estimators": (1_925, 15),
