@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -49,19 +49,6 @@ from priory.core.sharding import limit_blas_threads, space_evenly
 from priory.core.sparse_rows import SparseRows, join_columns
 from priory.model.cells import Cells, take_rows
 from priory.model.open_model import RowEvidence
-
-SMOOTHING_STRENGTHS = 4.0 ** np.arange(-6, 4)
-
-
-def choose_smoothing(predict_left_out: Callable[[float], Array], group: Array) -> float:
-    """Return the smoothing with the smallest log loss; ``predict_left_out(alpha)`` is (rows, classes) log p(c | x).
-
-    >>> choose_smoothing(lambda a: -np.abs(np.log([[a, 4.0]])), np.array([0]))
-    1.0
-    """
-    loss = [-predict_left_out(float(a))[np.arange(len(group)), group].mean() for a in SMOOTHING_STRENGTHS]
-    return float(SMOOTHING_STRENGTHS[int(np.argmin(loss))])
-
 
 STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(9))  # from 100 to 0.01
 STRENGTHS_OF_PAIRS = tuple(1000 * 10 ** (-0.5 * k) for k in range(13))  # from 1,000 to 0.001

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.calibrator import choose_smoothing
 from priory.core.input_guard import describe_difference
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.errors import DataError
+from priory.learning.left_out_scores import choose_smoothing
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, choose_text_memory
 from priory.model.document_model import DocumentModel, observe_documents
