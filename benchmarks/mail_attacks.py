@@ -2,8 +2,8 @@
 
     python benchmarks/mail_attacks.py --write        # needs the data set spamassassin
 
-A model of 60 % of the messages is asked about 60 spams of the others, each changed in every way below, and about all
-other messages as they are. Words are chosen by an attacker who knows the model: those with the most evidence for ham.
+A model of 60 % of the messages is asked about 60 spams of the others (10 in the last way), each changed in every way
+below, and about all other messages as they are. Words are chosen by an attacker who knows the model: those with the most evidence for ham.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def main() -> None:
         "|---|--:|--:|--:|--:|--:|",
     ]
     for name, attack in attacks.items():
-        rng = random.Random(name)
-        found = judge(ask(model, [attack(spam, rng) for spam in spams]))
+        rng, attacked = random.Random(name), spams[:10] if name.startswith("1 MB") else spams
+        found = judge(ask(model, [attack(spam, rng) for spam in attacked]))
         p = np.array([p for p, _ in found])
         doubted = np.array([verdict.label is None for _, verdict in found])
         caught = np.array([verdict.label == "spam" for _, verdict in found])
