@@ -3,7 +3,8 @@
     python benchmarks/mail_attacks.py --write        # needs the data set spamassassin
 
 A model of 60 % of the messages is asked about 60 spams of the others (10 in the last way), each changed in every way
-below, and about all other messages as they are. Words are chosen by an attacker who knows the model: those with the most evidence for ham.
+below, and about all other messages as they are. Words are chosen by an attacker who knows the model: those with the
+most evidence for ham.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
     "calibration": (3_106, 22),
-    "cli": (1_893, 14),
+    "cli": (1_958, 14),
     "core": (1_940, 16),
     "estimators": (1_925, 15),
     "evaluation": (1_000, 12),
@@ -46,12 +46,12 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "plots": (850, 6),
     "regression": (1_425, 9),
     "service": (3_960, 24),
-    "sources": (2_170, 12),
+    "sources": (2_198, 12),
     "storage": (1_680, 10),
     "tables": (790, 6),
     "text": (2_550, 15),
     "top": (80, 3),
-    "workflows": (2_775, 18),
+    "workflows": (3_345, 22),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_720, 6, 124

@@ -71,7 +71,7 @@ def make_tables() -> Iterator[tuple[str, Callable[[], Row]]]:
         "texts": (["note", "size"], 2, 0.0),
     }
     for number, (name, (columns, classes, gaps)) in enumerate(kinds.items()):
-        for suffix, options in (("plain", {"calibrate": False}),):
+        for suffix, options in (("plain", {"calibrate": False}), ("corrected", {})):
             yield f"{name}-{suffix}", partial(make_table, number, columns, classes, gaps, options)
     yield "few-rows", partial(make_table, 8, ["colour", "size"], 2, 0.0, {}, rows=12)
 
@@ -92,7 +92,8 @@ def make_texts() -> Iterator[tuple[str, Callable[[], Row]]]:
     """Texts alone, plain and corrected."""
     for suffix, classes, options in (
         ("plain", 2, {"calibrate": False, "ngram_range": (1, 2)}),
-        ("occurrences", 3, {"calibrate": False, "model": "multinomial"}),
+        ("corrected", 3, {}),
+        ("occurrences", 2, {"model": "multinomial"}),
     ):
         yield f"documents-{suffix}", partial(make_documents, classes, options)
 

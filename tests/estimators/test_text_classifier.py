@@ -314,7 +314,7 @@ def test_hashed_models_keep_no_words_and_are_merged_only_with_the_same_salt():
     one, other = (TextClassifier(buckets=1024, salt=salt).fit(TEXTS, LABELS) for salt in (None, 7))
     assert (one.salt_, other.salt_) == (0, 7)
     with pytest.raises(StaleModelError, match="a hashed model keeps no words"):
-        one.explain("win cash")
+        one.evidence("spam")
     with pytest.raises(DataError, match="the models read texts differently"):
         one + other
     honest = one.leave_one_out(TEXTS[:20], LABELS[:20])

@@ -3,6 +3,8 @@
 import inspect
 import json
 import os
+import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -25,7 +27,7 @@ from kept_models import FOLDER, KEPT
 from priory import families as f
 from priory import inbox
 from priory import naive_bayes as nb
-from priory.core.statistics import RowCounts, Statistics, find_registration
+from priory.core.statistics import BY_NAME, EstimatorRegistration, RowCounts, Statistics, find_registration
 from priory.errors import PrioryError, StaleModelError
 from priory.families.base import ColumnFamily
 from priory.storage.container import ArraySections, FileContents, pack_model_file
@@ -254,6 +256,20 @@ def subclasses(kind):
 def test_every_record_and_family_of_the_package_has_a_name_in_files(kind):
     if kind.__module__.startswith("priory.") and not inspect.isabstract(kind) and kind not in (RowCounts, BagCounts):
         assert find_class(find_registration(kind).name).cls is kind
+
+
+def test_a_new_process_knows_the_records_of_tables_and_texts_without_importing_scikit_learn():
+    of_arrays = ("priory.naive_bayes.", "priory.regression.")
+    records = [r for r in BY_NAME.values() if r.cls.__module__.startswith("priory.")]
+    names = [r.name for r in records if not r.cls.__module__.startswith(of_arrays)]
+    names = [name for name in names if not isinstance(BY_NAME[name], EstimatorRegistration)]
+    program = (
+        "import sys; from priory.core.lazy_imports import skip_slow_imports; skip_slow_imports(); "
+        "from priory.storage.validation import find_class; "
+        f"print([name for name in {names} if find_class(name) is None], 'sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] False\n"
 
 
 @pytest.mark.parametrize("name", KEPT)

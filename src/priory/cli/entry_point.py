@@ -30,6 +30,7 @@ HOMES = {
     "predict": "predict:predict_command",
     "explain": "predict:explain_command",
     "ask": "predict:ask_command",
+    "select": "predict:select_command",
     "evaluate": "evaluate:evaluate_command",
     "audit": "evaluate:audit_command",
     "drift": "evaluate:drift_command",

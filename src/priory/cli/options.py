@@ -357,6 +357,7 @@ column_options = OptionSection(
         field="label_map",
     ),
     define_option("--strip-labels", "Ignore blanks around labels."),
+    define_option("--label LABEL", "The label of all rows, for files without labels."),
     define_option("--skip-unlabelled", "Skip rows without a label."),
     define_option("--coerce", "Read cells that are not numbers, in columns of numbers, as missing; counted."),
     define_option(

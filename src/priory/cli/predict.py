@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
+import priory
 from priory import workflows
 from priory.cli import options
 from priory.cli.decision_options import cost_options, pop_costs, threshold_option
@@ -92,6 +94,69 @@ def ask_command(
         found = workflows.ask(model, task, n=n)
         found.write(out_path, "jsonl" if json_ else None)
         task.callbacks.notify(str(found.questions))
+
+
+@options.sectioned_command(
+    "select",
+    short_help="Keep the rows that are most like what is wanted.",
+    epilog="Example: priory select wiki.priory crawl.jsonl.zst --like wiki.jsonl --share 0.1 -o kept.jsonl",
+)
+@options.model_argument
+@options.files_argument
+@options.add_option(
+    "--like FILE...", "Texts such as those to keep: MODEL is made of them and of FILEs.", options.FILE_PATH_TYPE
+)
+@options.add_option("--share P", "The share of the rows to keep.", click.FloatRange(0, 1), default=0.1)
+@options.add_option("-n,--number N", "The number of rows to keep, in place of a share.", click.IntRange(0))
+@options.add_option("--class CLASS", "The class that is wanted, of a model trained on labels.", field="wanted")
+@options.add_option("--text COLUMN", "With --like: the column of the texts, by default text.", lambda name: (name,))
+@options.add_option(
+    "--draw SEED", "Draw rows at random, in proportion to their odds, instead of keeping the best.", int, field="seed"
+)
+@options.add_option("--why", "Add the strongest evidence for each row that is kept.", field="explains")
+@options.add_option(
+    "-o,--out FILE",
+    "The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
+    options.FILE_PATH_TYPE,
+)
+@options.force_option
+@options.json_option
+@options.reading_options
+def select_command(
+    model: str,
+    paths: tuple[str, ...],
+    like: tuple[str, ...],
+    out: str | None,
+    force: bool,
+    json_: bool,
+    share: float,
+    number: int | None,
+    wanted: str | None,
+    seed: int | None,
+    explains: bool,
+    **given: Any,
+) -> None:
+    """Keep the rows of FILEs that MODEL finds most probable of a class, in their order, with their score.
+
+    MODEL was trained on labels; or, with --like, it is made now: it learns what distinguishes the wanted texts from
+    FILEs, by words and pairs of words, and is written for later runs. FILEs are read twice and may be larger than
+    memory. The score is the log odds of the class in decibans; of a MODEL made with --like, per 1,000 bytes of text.
+
+    A collection can grow and shrink: priory learn MODEL more.jsonl --label wanted, priory forget MODEL part.jsonl
+    --label rest.
+    """
+    out_path = options.check_output_path(out, (model, *paths, *like), force)
+    selection = workflows.SelectionOptions(share, number, wanted, seed, explains)
+    if like and options.check_output_path(model, (*paths, *like), force) is None:
+        raise click.UsageError("--like makes a model file; give its name")
+    with options.open_task(paths, given, more_paths=like) as task:
+        if like:
+            with task.callbacks.activity("learning what is wanted"):
+                priory.save(workflows.learn_contrast(like, task), model)
+        rows = workflows.select(model, replace(task, columns=workflows.ColumnOptions()), options=selection)
+        rows.write(out_path, "jsonl" if json_ else None)
+        for line in rows.describe():
+            task.callbacks.notify(line)
 
 
 @options.sectioned_command(

@@ -24,8 +24,6 @@ from priory.cli.options import (
     sectioned_command,
 )
 from priory.cli.terminal import print_json
-from priory.storage.receipt_verifier import RefusedError
-from priory.workflows.erasure import export_file
 
 EXIT_REFUSED, EXIT_UNCHECKED = 1, 2
 
@@ -87,7 +85,7 @@ def verify_command(
                 receipt, key, opening=opening, previous=previous, model=model, rows=task if rows else None
             )
         click.echo(f"verified: {found}")
-    except RefusedError as refused:
+    except workflows.RefusedError as refused:
         click.echo(f"refused: {refused}")
         raise click.exceptions.Exit(EXIT_REFUSED) from None
     except Exception as error:
@@ -103,7 +101,7 @@ def verify_command(
 @model_argument
 def record_command(model: str) -> None:
     """Write what MODEL has learned as canonical JSON, which receipt_verifier.py reads: counts, sums and kept rows."""
-    click.echo(export_file(model, get_required_key()))
+    click.echo(workflows.export_file(model, get_required_key()))
 
 
 @sectioned_command(

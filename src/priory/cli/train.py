@@ -11,6 +11,7 @@ import priory
 from priory import workflows
 from priory.cli import options, terminal
 from priory.cli.decision_options import engine_options, pop_engine_options
+from priory.sources.record_files import is_database
 
 if TYPE_CHECKING:
     from priory.leakage.findings import Findings
@@ -53,7 +54,8 @@ def train_command(
     FILEs are CSV, TSV, JSON lines, Parquet or Arrow files, which may be compressed with gzip, zstd, bzip2 or xz; tables
     of SQLite and DuckDB databases; sheets of Excel workbooks; folders of such files; a folder of texts with one folder
     for each class; mboxes and maildirs; patterns such as 'part-*.csv'; or - for standard input. They may be larger than
-    memory. A URL such as 's3://bucket/mail/*.parquet' names Parquet files elsewhere.
+    memory. A URL such as 's3://bucket/mail/*.parquet' names Parquet files elsewhere, and one such as
+    'duckdb:///sales.db?table=orders' (or sqlite, postgresql) a table that is counted inside its database (--memory 0).
 
     After all rows are learned, the probabilities are corrected to match how often the model is right about rows that it
     has not learned. The scores are cross-validated: each row is judged by a model, corrections included, that has not
@@ -80,7 +82,10 @@ def train_command(
             _train_labels(task, multilabel, model_path, json_)
         return
     with options.open_task(located, given) as task, engine as count:
-        result = workflows.train(task, options=training, count=count)
+        if is_database(paths[0]):
+            result = workflows.train_table(task, options=training)
+        else:
+            result = workflows.train(task, options=training, count=count)
         with task.callbacks.activity("writing the model"):
             if files is not None:
                 files.issue_state(model_path, result.model)
@@ -118,7 +123,7 @@ def _make_model_path(path: str) -> str:
     """The name of the data with .priory, in the current folder."""
     if path == "-":
         raise click.UsageError("standard input has no name for the model file; use -o model.priory")
-    name = Path(path.rstrip("/")).name
+    name = Path(path.partition("?")[0].rstrip("/") if is_database(path) else path.rstrip("/")).name
     if any(c in name for c in "*?["):
         return "model.priory"
     for suffix in (".gz", ".zst", ".bz2", ".xz"):

@@ -445,7 +445,6 @@ class TextClassifier(CorrectedClassifier):
         """
         learned = self._learned()
         ledger.check_unit(unit)
-        self._token_counts()
         rows, texts = learned.rows.read([X] if isinstance(X, (str, bytes)) else X, "answer")
         model, cells = learned.calibrated(), rows.read_cells(texts)
         found = split_text_answers(model, cells)
@@ -486,22 +485,22 @@ def explain_document(
 ) -> ledger.Ledger:
     """Make the ledger of a document, given its row in the answers."""
     model, records = naive.text, naive.records
-    words = check_words_kept(model.select_counts(records))
+    counted = model.select_counts(records)
     # table (tokens, classes): log-likelihood of each token; constant (classes,): of a text without any
     table, constant = model.token_weights(records)
-    row_of_token = words.derive("places", lambda w: {token: row for row, token in enumerate(w.tokens())})
+    row_of_token = model.vocabulary.number_tokens(document, counted)
     lines = ledger.make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
     if model.model == "bernoulli":
         # Bernoulli weights are log-odds against absence: show log p(present | c), and absent words in one line
         rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)
-        lines, constant = ledger.move_absence(lines, constant, np.asarray(words.counts[rows].any(axis=1)))
+        lines, constant = ledger.move_absence(lines, constant, np.asarray(counted.counts[rows].any(axis=1)))
     if constant.any():
         lines.append(ledger.LedgerLine("(absent tokens)", "", tuple(constant.tolist())))
     weight = float(found.weights[row])
     lines = [replace(line, log_likelihood=tuple(weight * x for x in line.log_likelihood)) for line in lines]
     if found.features is not None:
         lines = ledger.add_feature_lines(
-            lines, document, model.vocabulary.tokenizer, found.features, found.feature_weights
+            lines, document, model.vocabulary.tokenizer, row_of_token, found.features, found.feature_weights
         )
     evidence = np.array([line.log_likelihood for line in lines]).reshape(len(lines), len(constant))
     split = finish_text_lines(calibrated, found, row, evidence)

@@ -328,12 +328,16 @@ class TokenEvidence(NamedTuple):
 def make_token_lines(
     document: Document, tokenizer: Tokenizer, row_of_token: Mapping[str, int], table: WeightTable, binary: bool
 ) -> list[LedgerLine]:
-    """Make a line for each token of a text that has a row in ``table`` (tokens, classes)."""
+    """Make a line for each token of a text that has a row in ``table`` (tokens, classes).
+
+    Tokens that are counted in one row have one line, with the name of the first.
+    """
     found: dict[str, list[tuple[int, int]]] = {}
+    names: dict[int, str] = {}
     for token, start, end in find_token_spans(document, tokenizer):
         name = token if token in row_of_token else UNKNOWN_TOKEN
         if name in row_of_token:
-            found.setdefault(name, []).append((start, end))
+            found.setdefault(names.setdefault(row_of_token[name], name), []).append((start, end))
     # (lines, classes); a multinomial model adds the weight once for each occurrence
     weights = take_token_rows(table, np.array([row_of_token[token] for token in found], dtype=np.int64))
     return [
@@ -343,7 +347,12 @@ def make_token_lines(
 
 
 def add_feature_lines(
-    lines: Sequence[LedgerLine], document: Document, tokenizer: Tokenizer, features: TokenFeatures, weights: Array
+    lines: Sequence[LedgerLine],
+    document: Document,
+    tokenizer: Tokenizer,
+    row_of_token: Mapping[str, int],
+    features: TokenFeatures,
+    weights: Array,
 ) -> list[LedgerLine]:
     """Add the weights (features, classes) of words to their lines, and lines of pairs of neighbouring words.
 
@@ -353,7 +362,7 @@ def add_feature_lines(
     spelled = _weigh_characters(document, tokenizer, features, weights) if len(features.characters) else {}
     known = {line.name for line in lines}
     lines = [*lines, *(word.line for name, word in spelled.items() if name not in known)]
-    columns = features.find_tokens([line.name for line in lines])
+    columns = features.find_tokens([line.name for line in lines], row_of_token)
     pairs = find_pair_lines(document, tokenizer, features) if len(features.pairs) else {}
     n_ngrams = round(sum(word.ngrams for word in spelled.values()))
     scale = 1 / math.sqrt(max((columns >= 0).sum() + len(pairs) + n_ngrams, 1))

@@ -72,6 +72,8 @@ class ColumnOptions:
         Labels to replace by others, such as a mistyped one by the right one.
     strip_labels : bool
         Ignore blanks around labels.
+    label : str, optional
+        The label of all rows, in a column ``label``, for files without labels.
     """
 
     target: str | None = None
@@ -88,9 +90,12 @@ class ColumnOptions:
     day_first: bool | None = None
     label_map: Mapping[str, str] = field(default_factory=dict)
     strip_labels: bool = False
+    label: str | None = None
 
     def find_target(self, rows: FileRows) -> str:
-        target = self.target or (LABEL_COLUMN if rows.is_documents else None)
+        target = (
+            LABEL_COLUMN if self.label is not None else self.target or (LABEL_COLUMN if rows.is_documents else None)
+        )
         if target is None:
             last = shlex.quote(rows.names[-1])
             raise DataError(

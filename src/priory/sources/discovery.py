@@ -11,13 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from priory.errors import DataError, suggest_name
 from priory.sources import arrow_files, byte_streams
 from priory.sources.arrow_files import ArrowTable, ColumnarReader, ParquetTable
 from priory.sources.byte_streams import ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import FileReader, RowChunk
 from priory.sources.csv_files import DelimitedReader
-from priory.sources.document_files import DocumentReader, is_mail, is_maildir, list_files_by_class
+from priory.sources.document_files import LABEL_COLUMN, DocumentReader, is_mail, is_maildir, list_files_by_class
 from priory.sources.json_lines import JSONLinesReader
 from priory.sources.record_files import DuckDBTable, RecordReader, Sheet, SQLiteTable, is_workbook
 from priory.text.normal_forms import Reader
@@ -78,18 +80,27 @@ FORMATS = {  # a new format is one more entry
 class FileRows:
     """All rows of all files, in order. The first file defines the columns; others may have them in another order.
 
-    Files are opened one after the other, because there may be more than can be open at once.
+    Files are opened one after the other, because there may be more than can be open at once. With ``label`` all rows
+    have this label.
     """
 
     def __init__(
-        self, openers: list[FileOpener], report_progress: ProgressCallback = byte_streams.ignore_progress
+        self,
+        openers: list[FileOpener],
+        report_progress: ProgressCallback = byte_streams.ignore_progress,
+        label: str | None = None,
     ) -> None:
-        self.openers, self.report_progress = openers, report_progress
+        self.openers, self.report_progress, self.label = openers, report_progress, label
         self.files = [openers[0](report_progress)]
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.files[0].names
+        return self._find_names(self.files[0])
+
+    def _find_names(self, file: FileReader) -> tuple[str, ...]:
+        if self.label is None:
+            return file.names
+        return (*(name for name in file.names if name != LABEL_COLUMN), LABEL_COLUMN)
 
     @property
     def is_documents(self) -> bool:
@@ -106,23 +117,34 @@ class FileRows:
             if number:
                 self.files.append(opener(self.report_progress))
             file = self.files[-1]
-            absent = [name for name in column_names if name not in file.names]
+            absent = [name for name in column_names if name not in self._find_names(file)]
             if absent:
                 raise make_absent_column_error(file.path, absent, file.names)
+            yield from self._read_file(file, column_names)
+
+    def _read_file(self, file: FileReader, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
+        if self.label is None or LABEL_COLUMN not in column_names:
             yield from file.read_chunks(column_names)
+            return
+        for chunk in file.read_chunks(tuple(name for name in column_names if name != LABEL_COLUMN)):
+            labels = pa.repeat(pa.scalar(self.label, pa.string()), chunk.batch.num_rows)
+            yield chunk._replace(batch=chunk.batch.append_column(LABEL_COLUMN, labels))
 
 
 def open_files(
-    paths: list[str], options: ReadOptions, report_progress: ProgressCallback = byte_streams.ignore_progress
+    paths: list[str],
+    options: ReadOptions,
+    report_progress: ProgressCallback = byte_streams.ignore_progress,
+    label: str | None = None,
 ) -> FileRows:
-    """Open all files that the paths name."""
+    """Open all files that the paths name; with ``label`` all rows have this label."""
     if paths.count(byte_streams.STDIN_PATH) > 1:
         raise DataError("-: standard input is given twice; give it once")
     # files are opened when their turn comes: there may be more than a process may hold open
     openers = [opener for path in paths for opener in _find_openers(path, options)]
     if not openers:
         raise DataError(f"{', '.join(map(format_path, paths))}: matches no files; give a file, a folder or a pattern")
-    return FileRows(openers, report_progress)
+    return FileRows(openers, report_progress, label)
 
 
 def _find_openers(path: str, options: ReadOptions) -> list[FileOpener]:

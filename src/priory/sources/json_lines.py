@@ -31,7 +31,7 @@ class JSONLinesReader(FileReader):
     """A file of JSON objects, one per line; a key that is absent from a row is a missing cell."""
 
     def __init__(self, path: str, options: ReadOptions, report_progress: ProgressCallback) -> None:
-        self.path, self.options = path, options
+        self.path, self.shown_path, self.options = path, format_path(path), options
         self.jumps: list[tuple[int, int]] = []  # (row, line) wherever lines were skipped before a row
         self.count = 0
         self.skipped = 0
@@ -39,9 +39,9 @@ class JSONLinesReader(FileReader):
         self.rows = self._read_objects(byte_streams.limit_lines(path, blocks, MAX_LINE_BYTES))
         self.first = [row for row, _ in zip(self.rows, range(ROWS_TO_FIND_COLUMNS), strict=False)]
         if not self.first:
-            raise DataError(f"{format_path(path)}: has no rows; give one JSON object per line")
+            raise DataError(f"{self.shown_path}: has no rows; give one JSON object per line")
         self.names = check_column_names(
-            format_path(path), list(dict.fromkeys(name for row in self.first for name in row))
+            self.shown_path, list(dict.fromkeys(name for row in self.first for name in row))
         )
 
     def read_chunks(self, column_names: tuple[str, ...]) -> Iterator[RowChunk]:
@@ -56,7 +56,7 @@ class JSONLinesReader(FileReader):
 
     def locate_cell(self, row: int, column: str) -> str:
         first, line = self.jumps[bisect_right(self.jumps, row, key=lambda jump: jump[0]) - 1]
-        return f"{format_path(self.path)}:{line + row - first}: /{column}"
+        return f"{self.shown_path}:{line + row - first}: /{column}"
 
     def _read_objects(self, blocks: Iterator[bytes]) -> Iterator[dict[str, JSONCell]]:
         for number, line in enumerate(_split_lines(blocks), start=1):
@@ -75,7 +75,7 @@ class JSONLinesReader(FileReader):
             yield row
 
     def _parse_object(self, line: bytes, number: int) -> dict[str, JSONCell]:
-        place = f"{format_path(self.path)}:{number}"
+        place = f"{self.shown_path}:{number}"
         if len(line) > MAX_SYNTAX_BYTES and len(STRING_PATTERN.sub(b"", line)) > MAX_SYNTAX_BYTES:
             raise ModelTooLargeError(f"{place}: has millions of values; give flat objects with fewer keys")
         if _measure_depth(line) > MAX_DEPTH:  # before the parser, which is recursive
@@ -87,12 +87,7 @@ class JSONLinesReader(FileReader):
                 f"{place}: byte {error.start} is not UTF-8; use the right --encoding, or --errors replace"
             ) from None
         try:
-            row = json.loads(
-                text,
-                object_pairs_hook=check_unique_keys,
-                parse_constant=_refuse_constant,
-                parse_float=_parse_finite_float,
-            )
+            row = DECODER.decode(text)
         except json.JSONDecodeError as error:
             raise DataError(
                 f"{place}:{error.colno}: is not JSON ({error.msg}); correct the line, or use --skip-bad"
@@ -182,13 +177,22 @@ def _parse_finite_float(text: str) -> float:
     return value
 
 
+DECODER = json.JSONDecoder(
+    object_pairs_hook=check_unique_keys, parse_constant=_refuse_constant, parse_float=_parse_finite_float
+)
+
+
 def _format_type(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _escape_non_ascii(text: str) -> str:

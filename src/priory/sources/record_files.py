@@ -153,6 +153,14 @@ class DuckDBTable:
         return pa.RecordBatchReader.from_stream(relation)
 
 
+DATABASE_SCHEMES = ("duckdb", "sqlite", "postgresql")
+
+
+def is_database(path: str) -> bool:
+    """Whether a path is the URL of a table in a database, such as ``duckdb:///sales.db?table=orders``."""
+    return path.partition("://")[0] in DATABASE_SCHEMES and "://" in path
+
+
 def quote_identifier(name: str) -> str:
     """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'

@@ -27,7 +27,7 @@ REGISTERING_MODULES = (
     "priory.families",
     "priory.text.vocabulary",
     "priory.model.model_statistics",
-    "priory.calibration.corrections",
+    "priory.calibration.calibrator",
     "priory.regression.cross_products",
     "priory.regression.linear_posterior",
     "priory.regression.logistic_posterior",

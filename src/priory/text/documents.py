@@ -159,7 +159,7 @@ def is_ascii_batch(batch: DocumentBatch) -> bool:
 def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> DocumentBatch:
     """Compose the letters of non-ASCII documents, and lower-case those that the kernel cannot lower-case itself."""
     if isinstance(batch, PackedDocuments):
-        if is_ascii_batch(batch) or _is_prepared(batch.text.tobytes(), lowercase):
+        if all(_is_prepared(batch[i], lowercase) for i in _find_non_ascii(batch)):
             return batch
         batch = list(batch)
     texts = set(map(type, batch)) <= {str, bytes}
@@ -171,6 +171,15 @@ def prepare_batch(batch: DocumentBatch, start: int, lowercase: bool) -> Document
     for i in odd:
         ready[i] = prepare_document(batch[i], start + i, lowercase)
     return ready
+
+
+def _find_non_ascii(batch: PackedDocuments) -> list[int]:
+    """The numbers of the documents that are not ASCII."""
+    if is_ascii_batch(batch):
+        return []
+    # (documents with any bytes,): where each begins; an empty one would stand for the byte after it
+    begun = np.flatnonzero(np.diff(batch.edges))
+    return begun[np.logical_or.reduceat(batch.text >= 0x80, batch.edges[begun] - batch.edges[0])].tolist()
 
 
 def _is_prepared(text: bytes, lowercase: bool) -> bool:

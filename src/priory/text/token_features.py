@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -204,16 +204,19 @@ class TokenFeatures:
         """Sparse rows with the column of every token, -1 if it is not a feature."""
         if len(self.buckets):
             bags = vocabulary.read_bags(documents)
-            # (entries,): position among the chosen buckets; -1 if it is not one of them
-            place = np.searchsorted(self.buckets, bags.ids)
-            place[place == len(self.buckets)] = 0
-            return bags.indptr, np.where(self.buckets[place] == bags.ids, place, -1)
+            return bags.indptr, self._find_buckets(bags.ids)
         if isinstance(documents, TokenBags):
             known = self._find_index("whole").find_columns(documents.arena, documents.ends).astype(np.int32)
             return documents.indptr, known[documents.ids]
         index = self._find_index(vocabulary.tokenizer.analyzer)
         indptr, columns, _ = reading.encode_documents(documents, index, vocabulary.tokenizer)
         return indptr, columns
+
+    def _find_buckets(self, numbers: Array) -> Array:
+        """The position of each number among the chosen buckets; -1 if it is not one of them."""
+        place = np.searchsorted(self.buckets, numbers)
+        place[place == len(self.buckets)] = 0
+        return np.where(self.buckets[place] == numbers, place, -1)
 
     def find_pairs(self, buckets: Array) -> Array:
         """The columns of buckets of pairs, -1 if a pair is not a feature."""
@@ -239,8 +242,10 @@ class TokenFeatures:
         columns = self.n_tokens + len(self.pairs) + place[known]
         return np.append(0, np.cumsum(sum_entries(indptr, known))), columns
 
-    def find_tokens(self, tokens: Sequence[str]) -> Array:
-        """The columns of tokens by their spelling, -1 if a token is not a feature."""
+    def find_tokens(self, tokens: Sequence[str], row_of_token: Mapping[str, int]) -> Array:
+        """The columns of tokens by their spelling, or by their buckets; -1 if a token is not a feature."""
+        if len(self.buckets):
+            return self._find_buckets(np.array([row_of_token.get(token, -1) for token in tokens], dtype=np.int64))
         spelled = [token.encode() for token in tokens]
         ends = np.cumsum([len(token) for token in spelled], dtype=np.int64)
         arena = np.frombuffer(b"".join(spelled), np.uint8)

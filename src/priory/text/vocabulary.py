@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import final
 
 import numpy as np
@@ -192,6 +193,10 @@ class Vocabulary(ABC):
     def name_tokens(self, counts: BagCounts) -> list[str]:
         """The tokens in use, as strings."""
         return check_words_kept(counts).tokens()
+
+    def number_tokens(self, document: Document, counts: BagCounts) -> Mapping[str, int]:
+        """The row of each token in ``counts``, at least of those that the document has."""
+        return check_words_kept(counts).derive("rows", _number_tokens)
 
     @property
     def grows(self) -> bool:
@@ -429,6 +434,20 @@ class HashedVocabulary(Vocabulary):
         rows = encode_hashed_documents(documents, self.tokenizer, self.buckets, self.salt)
         return np.zeros(0, np.uint8), np.zeros(0, np.int64), rows
 
+    def number_tokens(self, document: Document, counts: BagCounts) -> Mapping[str, int]:
+        """The bucket of each token of the document, which has the words that the model does not keep."""
+        if self.tokenizer.analyzer != "word" or self.tokenizer.reader != "text":
+            raise StaleModelError("a hashed model of characters or mail keeps no tokens; leave out buckets.")
+        tokens = list(dict.fromkeys(token for token, _, _ in reading.find_token_spans(document, self.tokenizer)))
+        numbers: dict[str, int] = {}
+        for n, run in groupby(sorted(tokens, key=_count_words), key=_count_words):
+            words = list(run)  # n-grams of n words, each hashed as a text of one token
+            spelled = replace(self.tokenizer, ngram_range=(n, n), stop_words=None, stem=None)
+            numbers |= zip(
+                words, encode_hashed_documents([*words], spelled, self.buckets, self.salt)[1].tolist(), strict=True
+            )
+        return numbers
+
 
 def build_vocabulary(
     tokenizer: Tokenizer,
@@ -482,6 +501,14 @@ def _find_whole_token(tokenizer: Tokenizer, entry: str) -> str | None:
     """The token that spans a whole text, or None."""
     spans = reading.find_token_spans(entry, tokenizer)
     return next((token for token, start, end in spans if (start, end) == (0, len(entry))), None)
+
+
+def _count_words(token: str) -> int:
+    return token.count(" ") + 1
+
+
+def _number_tokens(counts: TokenCounts) -> dict[str, int]:
+    return {token: row for row, token in enumerate(counts.tokens())}
 
 
 def check_words_kept(counts: BagCounts) -> TokenCounts:

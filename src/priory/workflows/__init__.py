@@ -7,12 +7,15 @@
     evaluate    compare a model's predictions with the labels of files
     report      write an HTML report about a model on the rows of files
     ask         choose rows of files to label next
+    select      keep the rows of files that a model finds most probable of a class
+    learn_contrast   learn what distinguishes wanted texts from the texts of files
     audit       look for leakage in files
     drift       compare the rows of files with newer rows
     learn       learn the rows of files into a model file
     forget      unlearn the rows of files, exactly
     refresh     fit the corrections of a model file again
     merge       add the statistics of several models
+    train_table, forget_table   the same with a table of a database
     rank_columns   rank columns by how much worse a model predicts without them
     find_counterfactuals   find changes of a single cell that change the prediction for a row
     inspect     list what a model file contains and would reveal

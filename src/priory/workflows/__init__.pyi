@@ -4,8 +4,11 @@ from priory.evaluation.decisions import Costs as Costs
 from priory.sources import ReadOptions as ReadOptions
 from priory.sources.column_types import ColumnOptions as ColumnOptions
 from priory.storage import inspect as inspect
+from priory.storage.receipt_verifier import RefusedError as RefusedError
+from priory.workflows.database_files import forget_table as forget_table, train_table as train_table
 from priory.workflows.erasure import (
     ReceiptFiles as ReceiptFiles,
+    export_file as export_file,
     issue_receipt as issue_receipt,
     make_card as make_card,
     release as release,
@@ -27,6 +30,11 @@ from priory.workflows.prediction import (
 )
 from priory.workflows.reports import ReportResult as ReportResult, audit as audit, drift as drift, report as report
 from priory.workflows.row_counting import TrainingOptions as TrainingOptions
+from priory.workflows.selection import (
+    SelectionOptions as SelectionOptions,
+    learn_contrast as learn_contrast,
+    select as select,
+)
 from priory.workflows.training import (
     RegressionResult as RegressionResult,
     TrainingResult as TrainingResult,

@@ -77,5 +77,5 @@ def count_numbered_files(context: tuple[TrainingPlan, Any, tuple[str, ...]], num
 
 def _count_file(plan: TrainingPlan, openers: Any, names: tuple[str, ...], number: int) -> CountedRows:
     # the number seeds the draw of example rows, so that it does not depend on the tasks
-    rows = FileRows([openers[number]])
+    rows = FileRows([openers[number]], label=plan.column_options.label)
     return count_rows(plan, rows, read_ahead(rows.read_chunks(names)), number)

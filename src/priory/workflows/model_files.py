@@ -127,7 +127,7 @@ class FileTask:
 
     def open(self) -> FileRows:
         """Open the files."""
-        return open_files(self.names, self.read, self.callbacks.progress)
+        return open_files(self.names, self.read, self.callbacks.progress, self.columns.label)
 
     def open_for(self, columns: ModelColumns) -> FileRows:
         """Open files whose rows are to be predicted: a model of one text also reads documents, such as notes."""
@@ -138,7 +138,7 @@ class FileTask:
 
     def adapt_to(self, model: FileModel) -> FileTask:
         """The task with the model's target, where none is given, and with mail read as the model reads it."""
-        target = self.columns.target or getattr(model, "target_", LABEL_COLUMN)
+        target = LABEL_COLUMN if self.columns.label else self.columns.target or getattr(model, "target_", LABEL_COLUMN)
         read = replace(self.read, reader=getattr(model, "reader", "text"))
         return replace(self, columns=replace(self.columns, target=target), read=read)
 

@@ -320,8 +320,8 @@ def predict(
             raise DataError(
                 "the model predicts a number; costs, thresholds and probabilities are for models of classes"
             )
-        return NumberPredictions(trained, _open_rows(trained, task))
-    rows = _open_rows(trained, task)
+        return NumberPredictions(trained, open_rows(trained, task))
+    rows = open_rows(trained, task)
     if getattr(trained, "separator_", ""):
         if threshold is not None or costs is not None or top > 1:
             raise DataError("the model has several labels for each row; thresholds, costs and --top are for one class")
@@ -345,7 +345,7 @@ def ask(model: ModelOrPath, paths: Paths | FileTask, *, n: int = 20, **given: Un
     """
     task = model_files.make_task(paths, given)
     trained = model_files.load_classifier(model, task.key)
-    columns, rows = model_files.get_model_columns(trained), _open_rows(trained, task)
+    columns, rows = model_files.get_model_columns(trained), open_rows(trained, task)
     chunks = list(rows.read_chunks(rows.names))
     parts = [columns.read_input_rows(chunk) for chunk in chunks]
     texts = [text for part in parts if isinstance(part, list) for text in part]
@@ -370,7 +370,7 @@ class AskedRows:
         write_batches(iter(self.table.to_batches()), path, find_output_format(path, file_format))
 
 
-def _open_rows(model: FileModel, task: FileTask) -> FileRows:
+def open_rows(model: FileModel, task: FileTask) -> FileRows:
     """The rows to predict; columns that the model does not use are noted."""
     columns = model_files.get_model_columns(model)
     rows = task.open_for(columns)
