@@ -36,6 +36,7 @@ import polars as pl
 import priory as pr
 from priory import naive_bayes as nb
 from priory.core.content_hash import hash_content
+from priory.model.cells import add_reserve
 
 RESULTS = Path(__file__).parent / "results" / "exact_forgetting.md"
 EXTREME_NUMBERS = [0.0, -0.0, 1.0, 5e-324, -5e-324, 2.3e-308, 1e-8, 0.1, 1e8, 1.7e9, 1e100, -1e300, 1.7e308, -1.7e308]
@@ -379,7 +380,9 @@ def save_to_bytes(model: Any) -> bytes:
 
 
 def is_same(model: Any, other: Any) -> bool:
-    """Whether models whose reserves of kept rows differ in size have the same counts, used rows and corrections."""
+    """Whether a model with too few rows in reserve has the counts, the rows in use and the corrections of another."""
+    if len(model.statistics_.sample) >= add_reserve(KEPT_ROWS):
+        return False  # its file is to be the other's
     parts = [
         (one.statistics_.n, one.statistics_.parts, used.hashes, used.weight, used.group, one.corrections_version_)
         for one in (model, other)
@@ -461,7 +464,8 @@ and fractional weights) are learned in batches by up to three models, forgotten 
 saved, loaded, and merged. The file of the result is compared, byte for byte, with that of a new model that is given the
 rows that are left in one `fit`. Where kinds are "corrected" the files hold corrections, and rows are forgotten that are
 kept and that are not, with answers in between, by standby corrections or not. Of models that keep only some rows, a
-kept row that is forgotten leaves a smaller reserve: there counts, the rows in use and corrections are compared.
+kept row that is forgotten leaves a smaller reserve: once it is below a tenth of the rows in use, counts, the rows in
+use and corrections are compared.
 
 {table}
 """,

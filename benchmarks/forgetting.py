@@ -59,6 +59,8 @@ def make_data(n_rows: int, n_tokens: int) -> Iterator[Data]:
     yield Data(f"numbers, {n_rows:,} x {N_COLUMNS}", pr.NaiveBayes, table, above.astype(int))
     texts, labels = make_texts(n_tokens, rng)
     yield Data(f"texts, {n_tokens:,} distinct tokens", pr.TextClassifier, texts, labels)
+    n_kept = len(texts) // 3
+    yield Data(f"texts, {n_kept:,} of {len(texts):,} kept", lambda: pr.TextClassifier(memory=n_kept), texts, labels)
 
 
 def make_texts(n_tokens: int, rng: np.random.Generator) -> tuple[list[str], np.ndarray[Any, Any]]:

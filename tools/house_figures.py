@@ -32,7 +32,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
-    "calibration": (3_106, 22),
+    "calibration": (3_190, 23),
     "cli": (1_958, 14),
     "core": (1_940, 16),
     "estimators": (1_925, 15),
@@ -40,12 +40,12 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "export": (860, 7),
     "families": (2_390, 18),
     "leakage": (1_730, 16),
-    "learning": (2_600, 17),
-    "model": (2_580, 14),
+    "learning": (2_620, 17),
+    "model": (2_615, 14),
     "naive_bayes": (950, 7),
     "plots": (850, 6),
     "regression": (1_425, 9),
-    "service": (3_960, 24),
+    "service": (3_980, 24),
     "sources": (2_198, 12),
     "storage": (1_680, 10),
     "tables": (790, 6),
@@ -54,7 +54,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "workflows": (3_345, 22),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
-MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_720, 6, 124
+MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_560, 6, 124
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 10.3, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")

@@ -183,3 +183,31 @@ def test_a_shift_of_all_texts_alike_is_held_back_unless_refinement_was_asked_for
 
     careful, asked = (pr.TextClassifier(refine=refine).fit(texts, labels) for refine in ("auto", True))
     assert measure_shift(careful) < 0.6 * measure_shift(asked)
+
+
+def make_topics(texts_of_class, seed, classes=12):
+    """Texts of many classes with a few words of their own, among very many that say nothing; some are long."""
+    rng, texts, labels = np.random.default_rng(seed), [], []
+    for c in range(classes):
+        for _ in range(texts_of_class):
+            own = [f"topic{c}word{k}" for k in rng.choice(8, 2, replace=False)]
+            texts.append(
+                " ".join(own + [f"filler{k}" for k in rng.zipf(1.3, rng.integers(5, 60 + 20 * c)) if k < 5000])
+            )
+            labels.append(f"c{c:02d}")
+    return texts, labels
+
+
+def test_words_that_no_class_has_seen_are_no_argument_for_short_texts():
+    texts, labels = make_topics(4, 0)
+    asked, truth = make_topics(20, 1)
+    model = pr.TextClassifier().fit(texts, labels)
+    assert model.score(asked, truth) > 0.5 > pr.TextClassifier(calibrate=False).fit(texts, labels).score(asked, truth)
+    assert model.evaluate().log_loss.value < 2.0
+
+
+def test_single_texts_are_answered_as_in_a_batch_where_texts_are_few():
+    texts, labels = make_topics(4, 0)
+    model, asked = pr.TextClassifier().fit(texts, labels), make_topics(1, 1)[0]
+    one = [list(model.predict_proba_one(text).values()) for text in asked]
+    assert np.array(one) == pytest.approx(model.predict_proba(asked), abs=1e-12)

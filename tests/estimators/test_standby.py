@@ -158,3 +158,49 @@ def test_rows_that_are_not_kept_are_counted_out_of_the_evidence_and_nothing_is_d
     assert np.array_equal(answer(model, rows[:30]), answer(never, rows[:30]))
     assert np.array_equal(model.predict_proba(rows), never.predict_proba(rows))
     assert model.corrections_version_ == never.corrections_version_
+
+
+def make_texts(n):
+    rng = np.random.default_rng(1)
+    words = np.array(["win", "cash", "lunch", "noon", "now", "you", "free", "call"])
+    texts = [" ".join(rng.choice(words, 6)) + f" w{rng.integers(200)} v{i}" for i in range(n)]
+    return texts, ["spam" if "cash" in text or rng.random() < 0.1 else "ham" for text in texts]
+
+
+@pytest.mark.parametrize("kind", ["texts", "a column of texts"])
+def test_texts_that_are_not_kept_leave_without_deriving(kind, forbid_deriving):
+    rows, labels = make_texts(700)
+    model = TextClassifier(memory=500)
+    if kind != "texts":
+        rows = [{"note": text, "size": float(i % 7)} for i, text in enumerate(rows)]
+        model = NaiveBayes({"note": "text"}, memory=500)
+    never, model = copy.copy(model), model.fit(rows, labels)
+    kept = set(model.statistics_.sample.hashes.tolist())
+    gone = [i for i, row_hash in enumerate(find_hashes(model, rows[:60], labels[:60])) if row_hash not in kept]
+    left = [i for i in range(700) if i not in gone]
+    never.fit([rows[i] for i in left], [labels[i] for i in left])
+    forbid_deriving()
+    for i in gone:
+        model.predict_proba_one(rows[0])
+        model.learn_one(rows[i], labels[i]).forget_one(rows[i], labels[i])  # the tempering learns, and is restored
+        model.forget_one(rows[i], labels[i])
+        assert len(answer(model, rows[:2])) == 2
+    assert len(gone) > 5
+    assert np.array_equal(answer(model, rows[:30]), answer(never, rows[:30]))
+    assert np.array_equal(model.predict_proba(rows), never.predict_proba(rows))
+    assert model.corrections_version_ == never.corrections_version_
+
+
+def test_a_text_that_is_not_kept_changes_no_correction_but_the_class_prior():
+    """Below 250 kept texts for each class, corrections are fitted with the counts of all texts."""
+    texts, labels = make_texts(700)
+    for memory, is_same in ((500, True), (300, False)):
+        model = TextClassifier(memory=memory).fit(texts, labels)
+        kept = set(model.statistics_.sample.hashes.tolist())
+        hashes = find_hashes(model, texts[:30], labels[:30])
+        i = next(i for i, row_hash in enumerate(hashes) if row_hash not in kept)
+        never = TextClassifier(memory=memory).fit(texts[:i] + texts[i + 1 :], labels[:i] + labels[i + 1 :])
+        found = [
+            hash_content((c.tempering, c.members, c.pool, c.tokens)) for c in (model.corrections_, never.corrections_)
+        ]
+        assert (found[0] == found[1]) is is_same

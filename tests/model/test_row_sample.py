@@ -14,6 +14,8 @@ from priory.model.cells import (
     NumberCells,
     RowSample,
     TextCells,
+    find_limit_above,
+    find_limit_below,
     hash_labelled_rows,
     split_weights,
 )
@@ -81,7 +83,9 @@ def test_beyond_its_memory_it_keeps_a_fair_share():
     x = NumberCells(random.normal(size=(20_000, 2)))
     group = (np.arange(20_000) < 4_000).astype(int)
     sample, positions = RowSample.of(NAMES[:1], [x], CLASSES, group, None, 2_000, list)
-    assert len(sample) == len(positions) == 2_200  # with the reserve
+    assert 2_200 <= len(sample) == len(positions) < 2_400  # with the reserve
+    assert sample.limit == find_limit_above(int(sample.hashes[2_199]))
+    assert (sample.hashes < np.uint64(find_limit_below(sample.limit))).sum() < 2_200
     used = sample.take_used()
     assert len(used) == 2_000
     assert used.limit == int(sample.hashes[2_000])
@@ -95,7 +99,36 @@ def test_beyond_its_memory_it_keeps_a_fair_share():
     assert hash_content(sample + other) == hash_content(sample - other) == hash_content(sample)
     # what was dropped does not come back, so that late rows are not preferred
     left = sample - sample.take(np.arange(500))
-    assert len(left + other) == 1_700
+    assert len(left + other) == len(sample) - 500
+
+
+def test_while_the_reserve_is_there_a_forgotten_row_leaves_no_trace_in_the_sample():
+    x = NumberCells(np.random.default_rng(1).normal(size=(4_000, 2)))
+    group = np.zeros(4_000, int)
+
+    def make(rows):
+        return RowSample.of(NAMES[:1], [x.take_rows(rows)], CLASSES, group[rows], None, 1_000, list)
+
+    sample, positions = make(np.arange(4_000))
+    assert sample.limit not in hash_labelled_rows(NAMES[:1], [x], CLASSES, group)
+    for gone in (1, len(sample) - 1_100, len(sample) - 1_099):  # the last one is too many for the reserve
+        left = sample - sample.take(np.arange(gone))
+        never, _ = make(np.setdiff1d(np.arange(4_000), positions[:gone]))
+        assert (hash_content(left) == hash_content(never)) is (len(left) >= 1_100)
+        assert hash_content(left.take_used().blocks) == hash_content(never.take_used().blocks)
+
+
+def test_one_row_more_pushes_at_most_one_other_out_of_use():
+    """As private releases assume; the reserve may lose many at once."""
+    x = NumberCells(np.random.default_rng(2).normal(size=(600, 2)))
+    group = np.zeros(600, int)
+    rows = [RowSample.of(NAMES[:1], [x.take_rows([i])], CLASSES, group[:1], None, 100, list)[0] for i in range(600)]
+    sample, dropped = rows[0], 0
+    for row in rows[1:]:
+        more = sample + row
+        assert more.take_used().count_changes(sample.take_used()) <= 2
+        sample, dropped = more, max(dropped, len(sample) + 1 - len(more))
+    assert dropped > 2
 
 
 def test_columns_are_known_by_name_and_missing_cells_add_nothing():

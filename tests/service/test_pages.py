@@ -421,3 +421,14 @@ def test_play_has_the_figures_of_the_course(page):
     assert len(figures) == 7
     for name in figures:
         assert "export function mount" in page.get(f"/static/figure-{name}.js").text
+
+
+def test_a_model_says_what_its_answers_reveal(page):
+    assert "keeps no rows" in page.get("/models/mail/privacy").text  # it has no corrections
+    texts = [f"{word} number {i}" for i in range(20) for word in ("cash", "lunch")]
+    page.put("/v1/models/letters", json={"kind": "text"})
+    page.post("/v1/models/letters/learn", json={"texts": texts, "labels": ["spam", "ham"] * 20})
+    assert 'hx-get="/models/letters/privacy"' in page.get("/models/letters").text
+    found = page.get("/models/letters/privacy").text
+    assert re.search(r"ROC curve of this attack is 0\.\d+ \[.*\] \(0.5 is chance\)", found)
+    assert "can read the 40 rows in it" in found

@@ -202,7 +202,7 @@ def test_inspect_shows_control_characters_escaped(path):
 def test_a_hashed_model_reveals_no_words(path):
     pr.save(pr.TextClassifier(buckets=64, memory=0).fit(TEXTS, LABELS), path)
     assert pr.storage.inspect(path).reveals == [
-        "words, or buckets of words, that at least two training texts had",
+        "words, or buckets of words, that at least two training texts had; with few texts, words of one too",
         "counts of hashed words, and the salt with which a guessed word can be looked up",
     ]
     assert b"meeting" not in path.read_bytes()

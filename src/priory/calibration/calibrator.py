@@ -207,6 +207,7 @@ CALIBRATION_FOLDS, FOLDS_OF_FEW_ROWS = 5, 10
 MAX_ROWS_FOR_MORE_FOLDS, MAX_PARTS_FOR_MORE_FOLDS = 500, 300
 MIN_ROWS_TO_CALIBRATE, MIN_ROWS_TO_TEMPER = 15, 4  # with fewer, one exponent tempers; or naive Bayes answers as it is
 MIN_ROWS_FOR_GAUSSIAN = 50  # with fewer, its shrinkage cannot be chosen
+MIN_TEXTS_OF_CLASS = 250  # kept rows for each class: with fewer, corrections of texts are fitted with the counts of all
 MAX_CLASSES_TO_CALIBRATE = 20_000  # with more, even the predictions for fifty rows take too much memory
 MAX_ROWS_FOR_ALL_FOLDS = 5_000  # with more, one fold is enough to validate on
 # With more classes a model is only tempered: a class has too few rows to fit weights of codes or tokens.
@@ -230,7 +231,9 @@ class Calibrator:
     def reads_sample_alone(self, model: CalibratableModel, weight: Array | None) -> bool:
         """Whether corrections are a function of the rows they are fitted to, but for the evidence of all rows."""
         is_enough = weight is None or weight.sum() >= MIN_ROWS_TO_CALIBRATE
-        return is_enough and not model.take_texts()[1] and not _has_many_classes(model)
+        if model.take_texts()[1] and weight is not None:
+            is_enough &= len(weight) >= MIN_TEXTS_OF_CLASS * len(model.classes)
+        return is_enough and not _has_many_classes(model)
 
     def fit(
         self,
@@ -247,8 +250,11 @@ class Calibrator:
         if len(model.classes) > MAX_CLASSES_TO_CALIBRATE:
             return None
         every = np.ones(len(group)) if weight is None else weight.astype(float)
-        own_n = np.bincount(group, every, len(model.classes))
-        n = own_n if self.reads_sample_alone(model, every) else model.statistics.n
+        if self.reads_sample_alone(model, every):
+            own_n = np.bincount(group, every, len(model.classes)).astype(float)
+            is_all = np.array_equal(own_n, model.statistics.n)
+            model = model if is_all else model.learn_sample_alone(cells, group, weight, own_n)
+        n = model.statistics.n
         # Skip a row that is alone in its class: the model without it does not know the class.
         present = np.flatnonzero((every > 0) & (every < n[group]))
         used = present[self._choose_rows(model, len(present))]

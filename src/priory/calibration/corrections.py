@@ -132,8 +132,10 @@ class Corrections:
 
     def follow_counts(self, model: CalibratableModel) -> Corrections:
         """Return the same corrections with the evidence of all rows that a model has learned."""
-        if self.evidence is None or not self.encoding.columns:
+        if self.evidence is None:
             return self
+        if not self.encoding.columns:
+            return replace(self, evidence=replace(self.evidence, log_prior=model.estimated_log_prior()))
         return replace(self, evidence=self.evidence.follow_counts(self.encoding, model, model.statistics.n))
 
     @property
@@ -268,14 +270,17 @@ class CalibratableModel(Protocol):
     def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
         """Return the log likelihood of each part, from the model without the row."""
 
-    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
-        """Return, for each text, the tokens that regressions may use as features."""
+    def choose_token_features(self, min_count: int = ...) -> tuple[TokenFeatures, ...]:
+        """Return, for each text, the tokens of so many documents, that regressions may use as features."""
 
     def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """Return texts as sparse rows of token features."""
 
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
         """Return the model without these rows."""
+
+    def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
+        """Return the model with the texts of a sample alone, and its ``n`` (classes,) rows."""
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Literal, NamedTuple
+from functools import cached_property, partial
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy import ndarray as Array
@@ -18,13 +18,14 @@ from priory.calibration.member_pool import MemberPool, fit_share
 from priory.calibration.row_folds import RowFolds
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_tempering, to_classes, to_logits
+from priory.calibration.token_shares import MAX_CELLS, MAX_FEW_TEXTS, choose_exponent, score_by_shares
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.core.sparse_rows import SparseRows
 from priory.model.cells import Cells, TextCells, take_rows
 from priory.model.model_statistics import EvidenceTerms
 from priory.text.token_bags import TokenBags
-from priory.text.token_features import TokenFeatures
+from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 
 MIN_SHARE_ONE_BY_ONE = 0.9  # of the rows: from this share on, the others are left out all at once
 
@@ -114,7 +115,8 @@ def refine_texts(
     bags = [TextCells(replace(column.data, pairs=None))]
     terms = collect_text_terms(model, bags, group, order.weight, order.fold, [*judged.tolist(), -1])
     texts = LeftOutTexts(group, order.weight, [np.flatnonzero(order.fold == k) for k in judged], terms)
-    chosen = _choose_features(TextFitter(texts, model, column.data, hold), finer)
+    few = _has_few_texts(model, column.data, order.weight)
+    chosen = _choose_features(TextFitter(texts, model, column.data, hold, few), finer)
     own = texts.judged, group[texts.judged]  # the index of the true class of each validation row
     refined = log_normalise(to_classes(chosen.search.left_out))[own]
     pool = MemberPool(np.ones(1), fit_share(refined, -texts.base_losses, order.weight[texts.judged]))
@@ -125,9 +127,16 @@ def refine_texts(
     return Corrections(tempering, no_codes, evidence, (chosen.make_member(len(log_prior)),), pool, tokens)
 
 
+def _has_few_texts(model: CalibratableModel, bags: TokenBags, weight: Array) -> bool:
+    """Whether texts are few, and given with the token of each, but for those that are alone in their class."""
+    n = model.statistics.n
+    is_small = n.sum() <= MAX_FEW_TEXTS and len(bags.ids) * len(n) <= MAX_CELLS
+    return bool(is_small and n.sum() - weight.sum() <= (n == 1).sum())
+
+
 def _choose_features(fitter: TextFitter, finer: FinerTokens) -> RefinedTexts:
     """Fit to words, or to words and finer tokens if that helps texts that are left out."""
-    [words] = fitter.model.choose_token_features()
+    [words] = fitter.model.choose_token_features(1 if fitter.few else MIN_FEATURE_COUNT)
     known, bags = words, fitter.bags
     if finer.pairs and bags.pairs is not None:
         known = words.add_pairs(bags.pairs)
@@ -178,6 +187,11 @@ class LeftOutTexts:
             logits[rows] = terms.values[rows, :, 0]
         return logits
 
+    @property
+    def base_prior(self) -> Array:
+        """(classes,): the log prior of all rows."""
+        return np.asarray(self.terms[-1].values[0, :, 0])
+
     @cached_property
     def base_losses(self) -> Array:
         """(validation rows,): the log loss of the base rate."""
@@ -208,12 +222,11 @@ class TextCentre(NamedTuple):
         texts: LeftOutTexts,
         terms: EvidenceTerms,
         learned: Array,
-        counts_kept: bool,
+        kept: KeptEvidence | None,
         near: Tempering | None,
         common: Array,
     ) -> TextCentre:
         """Fit to the training rows ``learned``."""
-        kept = KeptEvidence.of(rows, texts, learned) if counts_kept else None
         parts = terms if kept is None else _append_part(terms, kept.left_out)
         some = learned[: min(MAX_ROWS_TO_TEMPER, MAX_CELLS_TO_TEMPER // texts.n_classes)]
         tempering = fit_tempering(parts[some], texts.group[some], texts.weight[some], near is None, near)
@@ -232,18 +245,32 @@ class RefinedTexts:
 
     @classmethod
     def of(
-        cls, texts: LeftOutTexts, model: CalibratableModel, cells: Sequence[Cells], features: TokenFeatures, hold: float
+        cls,
+        texts: LeftOutTexts,
+        model: CalibratableModel,
+        cells: Sequence[Cells],
+        features: TokenFeatures,
+        hold: float,
+        few: bool,
     ) -> RefinedTexts:
+        """Fit to texts; ``few`` of them have the token shares as prior, unless pairs are counted."""
         [rows] = model.encode_tokens((features,), cells)
         *folds, everything = texts.list_learned()
-        common = find_common_direction(rows, texts.weight, hold)
-        centre = TextCentre.of(
-            rows, texts, texts.terms[-1], everything, features.n_tokens < len(features), None, common
-        )
+        refined = drop_single_tokens(rows) if few else rows
+        common = find_common_direction(refined, texts.weight, hold)
+        count: CountKept | None = KeptEvidence.of if features.n_tokens < len(features) else None
+        if few and count is None:
+            shares = measure_shares(rows, texts, everything)
+            exponent, _ = choose_exponent(shares.left_out, texts.group, texts.weight, texts.base_prior)
+            count = partial(measure_shares, exponent=exponent)
+
+        def make_centre(terms: EvidenceTerms, learned: Array, near: Tempering | None) -> TextCentre:
+            kept = None if count is None else count(rows, texts, learned)
+            return TextCentre.of(refined, texts, terms, learned, kept, near, common)
+
+        centre = make_centre(texts.terms[-1], everything, None)
         of_folds = [
-            TextCentre.of(
-                rows, texts, terms, learned, features.n_tokens < len(features), centre.tempering, common
-            ).problem
+            make_centre(terms, learned, centre.tempering).problem
             for terms, learned in zip(texts.terms, folds, strict=False)
         ]
         return cls(features, centre, search_strength(of_folds, texts.folds, TOKEN_STRENGTHS))
@@ -271,10 +298,11 @@ class TextFitter:
     model: CalibratableModel
     bags: TokenBags
     hold: float
+    few: bool  # see `RefinedTexts.of`
 
     def fit(self, features: TokenFeatures) -> RefinedTexts:
         """Fit a regression over these tokens."""
-        return RefinedTexts.of(self.texts, self.model, [TextCells(self.bags)], features, self.hold)
+        return RefinedTexts.of(self.texts, self.model, [TextCells(self.bags)], features, self.hold, self.few)
 
     def take_rows(self, max_rows: int) -> TextFitter:
         """Take rows that are spaced evenly, if there are too many."""
@@ -324,6 +352,24 @@ class KeptEvidence(NamedTuple):
         mass[own] = np.log(np.maximum(total[texts.group] - weight * sizes, KEPT_SMOOTHING))
         left_out = (scores - remaining[:, None] * mass) / np.sqrt(np.maximum(sizes, 1))[:, None]
         return cls(np.log(counts + KEPT_SMOOTHING) - np.log(total), left_out)
+
+
+CountKept: TypeAlias = Callable[[SparseRows, LeftOutTexts, Array], KeptEvidence]  # of rows, some of them learned
+
+
+def measure_shares(rows: SparseRows, texts: LeftOutTexts, learned: Array, exponent: float = 1.0) -> KeptEvidence:
+    """Naive Bayes on the words of the sample with their shares as prior; the weight of its scores is ``exponent``."""
+    weight = np.zeros(rows.n_rows)
+    weight[learned] = texts.weight[learned]
+    table, left_out = score_by_shares(rows, texts.group, weight, texts.n_classes)
+    return KeptEvidence(exponent * table, exponent * left_out)
+
+
+def drop_single_tokens(rows: SparseRows) -> SparseRows:
+    """The same rows without the entries of columns that a single row has, which do not generalise."""
+    shared = np.flatnonzero(np.bincount(rows.indices, minlength=rows.width) >= MIN_FEATURE_COUNT)
+    kept = rows.take_columns(shared)
+    return replace(kept, indices=shared[kept.indices].astype(np.int32), width=rows.width)
 
 
 def _append_part(terms: EvidenceTerms, values: Array) -> EvidenceTerms:

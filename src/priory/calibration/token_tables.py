@@ -24,6 +24,7 @@ import numpy as np
 import scipy
 from numpy import ndarray as Array
 
+from priory.calibration.token_shares import choose_exponent
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads
 from priory.text.token_bags import TokenBags
@@ -37,7 +38,6 @@ WEIGHTS = (0.1, 0.3)  # of a text without label
 SHOWN_SMOOTHING, SCALED_SMOOTHING = 0.1, 0.01  # virtual texts of each token
 SHOWN_STRENGTHS, SCALED_STRENGTHS = (100.0, 1_000.0, 10_000.0), (3.0, 30.0, 300.0)  # of the shares of all texts
 SparseTexts = Any  # scipy's csr_array, whose types NumPy's arrays do not fit
-TABLE_EXPONENTS = np.geomspace(0.01, 5.0, 28)
 
 
 class TokenCandidate(NamedTuple):
@@ -137,23 +137,8 @@ def leave_out_folds(texts: MarkedTexts, candidate: TokenCandidate, fold: Array) 
         table, shares = estimate_tokens(texts, candidate, np.flatnonzero(fold != k))
         out = np.flatnonzero(fold == k)
         scores[out] = texts.labelled[out] @ table + shares
-    exponent = choose_exponent(scores, texts.group)
+    exponent, _ = choose_exponent(scores, texts.group)
     return LeftOutAnswers(candidate, exponent, log_normalise(exponent * scores))
-
-
-def choose_exponent(scores: Array, group: Array) -> float:
-    """The exponent with the smallest log loss, if one of n + 2 labels were any class: ten right answers prove little.
-
-    >>> choose_exponent(np.array([[9.0, 0.0], [0.0, 9.0]]), np.array([0, 1])) < 0.3
-    True
-    """
-    mistaken = 1.0 / (len(group) + 2.0)
-    losses = []
-    for exponent in TABLE_EXPONENTS:
-        log_p = log_normalise(exponent * scores)
-        own = log_p[np.arange(len(group)), group]
-        losses.append(-((1 - mistaken) * own + mistaken * log_p.mean(axis=1)).mean())
-    return float(TABLE_EXPONENTS[int(np.argmin(losses))])
 
 
 def assign_text_folds(group: Array) -> Array:

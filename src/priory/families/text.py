@@ -15,7 +15,7 @@ from priory.families.base import ColumnFamily, register_family
 from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts
 from priory.text.token_counts import BagCounts, OccurrencesAndPresence, TokenCounts
-from priory.text.token_features import TokenFeatures
+from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 from priory.text.tokenizer import Tokenizer, load_stop_words
 from priory.text.vocabulary import build_vocabulary
 
@@ -163,9 +163,9 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         )
         return terms
 
-    def choose_features(self, statistics: TextStatistics) -> TokenFeatures:
+    def choose_features(self, statistics: TextStatistics, min_count: int = MIN_FEATURE_COUNT) -> TokenFeatures:
         """The tokens in use that occur in at least two texts."""
-        return self.build_model().choose_features(split_record(statistics))
+        return self.build_model().choose_features(split_record(statistics), min_count)
 
     def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> SparseRows:
         """Encode texts as sparse rows of unit length, with a column for each feature."""

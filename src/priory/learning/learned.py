@@ -92,9 +92,10 @@ class Learned:
 
     def prepare_standby(self) -> Learned:
         """A copy with its corrections and a standby set for each block of the kept rows; unchanged if it has them."""
-        if self.corrections is not None and len(self.standby.sets) > 1:
+        derived = self.derive_corrections()  # a tempering that has learned since depends on all rows
+        if self.corrections is derived and len(self.standby.sets) > 1:
             return self
-        ready = self.use_corrections(self.derive_corrections()) if self.corrections is None else self
+        ready = self.use_corrections(derived)
         return replace(ready, standby=derive_standby(ready))
 
     def derive_corrections(self) -> Corrections | None:
@@ -116,12 +117,19 @@ class Learned:
         def fit(_: RowSample) -> Corrections | None:
             return calibrator.fit(model, used.blocks, used.group, used.weight, used.estimate_rows())
 
-        if calibrator.reads_sample_alone(model, used.weight):
-            depends_on = repr(self.rows.parameters), self.classes.tolist(), self.rows.column_names
+        if self.reads_sample_alone():
+            alpha = self.rows.attributes.get("alpha_")  # as chosen by "loo"
+            depends_on = repr(self.rows.parameters), alpha, self.classes.tolist(), self.rows.column_names
             fitted = sample.derive("corrections", fit, *depends_on)
         else:
             fitted = fit(sample)
         return None if fitted is None else fitted.follow_counts(model)
+
+    def reads_sample_alone(self) -> bool:
+        """Whether what corrections are fitted to is the kept rows alone."""
+        sample = self.statistics.sample
+        weight = None if sample is None else sample.weight[: sample.memory]
+        return self.rows.calibrator().reads_sample_alone(self.model(), weight)
 
     def calibrated(self) -> CalibratedModel:
         """The model with its corrections."""

@@ -1,7 +1,8 @@
 """The evidence of all rows, followed row by row.
 
-Corrections of tables are fitted to the kept rows. Of the other rows they hold only the evidence of each code, which is
-a function of counts: when such a row is forgotten, it is counted out, and nothing has to be fitted again.
+Corrections are fitted to the kept rows. Of the other rows they hold only the evidence of each code, which is a function
+of counts: when such a row is forgotten, it is counted out, and nothing has to be fitted again. The evidence of texts is
+in no correction: the model itself gives it with each answer.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy import ndarray as Array
@@ -17,13 +18,16 @@ from numpy import ndarray as Array
 from priory.calibration.code_counts import count_learned_codes, find_log_ratios, find_log_shares
 from priory.calibration.corrections import Corrections
 from priory.calibration.members import RowCodes
-from priory.learning.row_kind import RowKind
+from priory.model.model_statistics import log_class_prior
 from priory.model.open_model import RowT
 
+if TYPE_CHECKING:
+    from priory.learning.learned import Learned
 
-def can_follow_counts(corrections: Corrections | None, rows: RowKind[Any]) -> bool:
-    """Whether what was fitted depends on the kept rows alone, and the rest is counts."""
-    return corrections is not None and bool(corrections.members) and not rows.tokenizers
+
+def can_follow_counts(corrections: Corrections | None, learned: Learned) -> bool:
+    """Whether corrections, as they were derived, depend on the kept rows alone, and the rest is counts."""
+    return corrections is not None and bool(corrections.members) and learned.reads_sample_alone()
 
 
 class LiveCounts:
@@ -59,5 +63,7 @@ class LiveCounts:
         """The same corrections with the evidence of all rows; ``n`` (classes,) is the number of rows of each class."""
         evidence = corrections.evidence
         assert evidence is not None
+        if not self.columns:
+            return replace(corrections, evidence=replace(evidence, log_prior=log_class_prior(n, "estimated")))
         ratios = np.where(self.is_counted, find_log_ratios(self.encoding, self.total), evidence.log_ratios)
         return replace(corrections, evidence=replace(evidence, log_prior=find_log_shares(n), log_ratios=ratios))

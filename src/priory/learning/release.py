@@ -258,8 +258,8 @@ def _choose_limit(n: Array, n_rows: float, epsilon: float) -> int:
 
 def _temper(made: Learned, learned: Learned, noise: Noise, epsilon: Fraction) -> Learned:
     """Choose one factor for all weights by the log loss on the kept rows, each counted once, with noise."""
-    sample = learned.statistics.sample
-    assert sample is not None
+    assert learned.statistics.sample is not None
+    sample = learned.statistics.sample.take_used()  # with the reserve, one row more may push out many
     assert made.corrections is not None
     assert isinstance(made.rows, TableRows)
     assert isinstance(learned.rows, TableRows)

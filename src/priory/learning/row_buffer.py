@@ -246,7 +246,9 @@ def follow_corrections(learned: Learned, is_fresh: bool) -> BufferCorrections:
     """Corrections for single rows; ``is_fresh`` if they were derived from the statistics as they are."""
     changes, sample = 0 if is_fresh else learned.changes, learned.statistics.sample
     limit = NO_LIMIT if changes or sample is None else sample.limit
-    return BufferCorrections(learned.corrections, learned.rows, changes, limit)
+    # a tempering of texts that has learned since depends on all rows
+    is_live = (is_fresh or not learned.rows.tokenizers) and can_follow_counts(learned.corrections, learned)
+    return BufferCorrections(learned.corrections, learned.rows, changes, limit, is_live)
 
 
 def follow_standby(rows: RowKind[Any], standby: Standby) -> BufferCorrections | None:
@@ -254,14 +256,14 @@ def follow_standby(rows: RowKind[Any], standby: Standby) -> BufferCorrections | 
     if len(standby.sets) != 1:
         return None
     [(block, corrections)] = standby.sets.items()
-    return BufferCorrections(corrections, rows, 0, standby.limit, block)
+    return BufferCorrections(corrections, rows, 0, standby.limit, standby.is_live, block)
 
 
 class BufferCorrections:
     """The corrections in use, and the rows that they do not depend on, or by counts alone.
 
-    Corrections of tables are fitted to the kept rows, with the evidence of all rows, which follows counts. Those of
-    texts depend on every row that was learned before them.
+    Live ones were fitted to the kept rows, with the evidence of all rows, which follows counts. A tempering of texts
+    that has learned from answers depends on every row; when one is forgotten, it is as it was derived again.
     """
 
     def __init__(
@@ -270,11 +272,13 @@ class BufferCorrections:
         rows: RowKind[Any],
         changes: int,  # kept rows that came or went since the corrections were derived
         limit: int,  # rows with such a hash, or a larger one, were not kept when they were derived
+        is_live: bool,  # whether they depend on such rows by counts alone
         block: int | None = None,  # of kept rows that a standby set has never seen
     ) -> None:
         tokenizers = rows.tokenizers
         self.refresh_after, self.changes, self.limit, self.block = rows.parameters.refresh_after, changes, limit, block
-        self.is_live = can_follow_counts(corrections, rows)
+        self.is_live = is_live
+        self._derived = corrections  # with the tempering that they were derived with
         self.has_forgotten = block is not None  # whether they are not those that are derived from all rows
         self.is_behind = self.has_forgotten and self.is_live  # whether the evidence of all rows is to be updated
         self.counts: LiveCounts | None = None  # of all rows, if the evidence follows them
@@ -305,7 +309,7 @@ class BufferCorrections:
         if self.tempers and not self.tempers_columns:
             tempering = self.rows.corrections.tempering
             self.rows.update_tempering(step_tempering(tempering, model.evidence(row), group))
-        elif len(self._unseen) < MAX_REMEMBERED_ROWS:
+        if len(self._unseen) < MAX_REMEMBERED_ROWS:
             self._unseen[row_hash] = self._unseen.get(row_hash, 0) + 1
 
     def forget(self, row_hash: int) -> bool:
@@ -316,6 +320,9 @@ class BufferCorrections:
         if copies > 1:
             self._unseen[row_hash] = copies - 1
         is_other = self.block == find_block(row_hash) if row_hash < self.limit else self.is_live
+        if self._derived is not None and self.rows.corrections.tempering is not self._derived.tempering:
+            self.rows.update_tempering(self._derived.tempering)
+            self.has_forgotten = True
         self.has_forgotten = self.has_forgotten or is_other
         self.is_behind = self.is_live and self.has_forgotten
         return copies > 0 or is_other

@@ -53,7 +53,7 @@ def derive_standby(learned: Learned) -> Standby:
         return Standby()
     found = {block: _derive_without_block(learned, block) for block in range(N_BLOCKS)}
     sets = {block: one for block, one in found.items() if one is not None}
-    return Standby(sets, sample.limit, all(can_follow_counts(one, learned.rows) for one in sets.values()))
+    return Standby(sets, sample.limit, all(can_follow_counts(one, learned) for one in sets.values()))
 
 
 def _derive_without_block(learned: Learned, block: int) -> Corrections | None:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy import ndarray as Array
 
+from priory.calibration.token_shares import choose_exponent
 from priory.calibration.token_tables import (
     LeftOutAnswers,
     MarkedTexts,
     TokenTable,
     answer_by_candidates,
     assign_text_folds,
-    choose_exponent,
     choose_shared_tokens,
     mark_tokens,
 )
@@ -133,7 +133,7 @@ def choose_texts(learned: Learned) -> TextChoice:
 
     base, group = answer_left_out_folds(learned, sample, fold), sample.group
     # what an exponent alone would gain is no merit of other texts
-    tempered = log_normalise(choose_exponent(base, group) * base)
+    tempered = log_normalise(choose_exponent(base, group)[0] * base)
     base_losses = min(find_losses(base, group), find_losses(tempered, group), key=np.mean)
     base_rate = np.log(len(group) / np.bincount(group))[group]  # (texts,): the losses of the class shares
     has_signal = measure_gain(base_rate - base_losses) > MIN_ERRORS

@@ -6,10 +6,12 @@ concatenated (``append``), and unused values can be dropped (``drop_absent_value
 bytes in a model file.
 
 A sample can be added and subtracted like counts. Of all distinct rows (cells and class) it keeps the ``memory`` rows
-with the smallest content hashes, each with its weight. The choice does not depend on order or batches: the sample of a
-union consists of the smallest hashes of both samples, and a forgotten row is removed. Rows with a hash of ``limit`` or
-more were not kept; while no row was dropped (``is_complete``) the sample is the whole data. The corrections of a model
-are a function of this sample and of the statistics, so they can be derived without the data.
+with the smallest content hashes, each with its weight, and at least a tenth more in reserve. The choice does not depend
+on order or batches: the sample of a union consists of the smallest hashes of both samples, and a forgotten row is
+removed. Rows with a hash of ``limit`` or more were not kept; while no row was dropped (``is_complete``) the sample is
+the whole data. The limit is a number of five significant bits, the smallest with enough rows below it: so it is not the
+hash of a row, and as long as enough rows are left it is what it would be had the forgotten ones never been there. The
+corrections of a model are a function of this sample and of the statistics, so they can be derived without the data.
 """
 
 from __future__ import annotations
@@ -293,6 +295,7 @@ MEMORY_OF_TEXTS = 20_000  # texts that are kept with refine="auto"
 MEMORY_TO_REFINE = 50_000  # rows that are kept with refine=True
 RESERVE_PART = 10  # one in so many rows is kept besides, to take the place of forgotten ones
 NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
+LIMIT_BITS = 5  # significant bits of a limit: the next one is 3 to 6 % larger
 TEXT_COLUMN_NAMES = ("text",)  # the column name of a model of texts, in hashes
 
 
@@ -317,7 +320,7 @@ class RowSample(Statistics):
     blocks: tuple[Cells, ...]  # texts as bags of tokens
 
     def find_fault(self) -> str | None:
-        if not 0 <= self.limit <= NO_LIMIT or not 0 <= len(self) <= add_reserve(self.memory):
+        if not 0 <= self.limit <= NO_LIMIT or (len(self) and self.find_limit(self.memory) < self.limit):
             return "it has more rows than it may have"
         if (self.hashes[1:] <= self.hashes[:-1]).any() or (len(self) and int(self.hashes[-1]) >= self.limit):
             return "its rows are not in order"
@@ -356,16 +359,19 @@ class RowSample(Statistics):
         """Sample rows without storing cells; also return the position of the first occurrence of each kept row."""
         hashes = hash_labelled_rows(names, cells, classes, group)
         counted = np.arange(len(hashes)) if weight is None else np.flatnonzero(weight > 0)
-        most = add_reserve(memory)
-        if 4 * most < len(counted):  # a quick preselection, checked below: most rows are distinct
-            bound = np.partition(hashes[counted], 4 * most)[4 * most]
+        least = add_reserve(memory)
+        if 4 * least < len(counted):  # a quick preselection, checked: most rows are distinct
+            bound = int(np.partition(hashes[counted], 4 * least)[4 * least])
             smallest = counted[hashes[counted] <= bound]
-            counted = smallest if len(np.unique(hashes[smallest])) > most else counted
+            distinct = np.unique(hashes[smallest])
+            is_enough = len(distinct) >= least and find_limit_above(int(distinct[least - 1])) <= bound
+            counted = smallest if is_enough else counted
         # distinct hashes in increasing order, the first row of each, and the hash of every row
         kept, first, place = np.unique(hashes[counted], return_index=True, return_inverse=True)
         weights = np.bincount(place, None if weight is None else weight[counted], len(kept)).astype(float)
-        rows, limit = counted[first[:most]], int(kept[most]) if len(kept) > most else NO_LIMIT
-        return cls(memory, limit, kept[:most], group[rows].astype(np.int32), weights[:most], ()), rows
+        every = cls(memory, NO_LIMIT, kept, group[counted[first]].astype(np.int32), weights, ())
+        sample = every._trim(memory, NO_LIMIT)
+        return sample, counted[first[: len(sample)]]
 
     def with_cells(self, blocks: Sequence[Cells]) -> RowSample:
         """Set the cells of the sampled rows."""
@@ -418,14 +424,19 @@ class RowSample(Statistics):
         return replace(self, hashes=hashes, group=group, weight=weight, blocks=blocks)._trim(memory, limit)
 
     def _trim(self, memory: int, limit: int) -> RowSample:
-        """Keep the rows below the limit, and at most ``memory`` of them with the reserve."""
-        if len(self) > (most := add_reserve(memory)):
-            # the smallest hash that is dropped
-            limit = min(limit, int(self.hashes[most]))
+        """Keep the rows below the limit, which is lowered if there are enough of them below a smaller one."""
+        limit = min(limit, self.find_limit(memory))
         n_rows = int(np.searchsorted(self.hashes, np.uint64(limit))) if limit < NO_LIMIT else len(self)
         if (n_rows, memory, limit) == (len(self), self.memory, self.limit):
             return replace(self, blocks=tuple(block.drop_absent_values() for block in self.blocks))
         return replace(self.take(np.arange(n_rows)), memory=memory, limit=limit)
+
+    def find_limit(self, memory: int) -> int:
+        """The smallest limit below which there are ``memory`` rows and the reserve; `NO_LIMIT` if there are fewer."""
+        least = add_reserve(memory)
+        if len(self) < least:
+            return NO_LIMIT
+        return find_limit_above(int(self.hashes[least - 1])) if least else 0
 
     def __sub__(self, other: RowSample) -> RowSample:
         part = other.take(np.flatnonzero(other.hashes < np.uint64(self.limit))) if not self.is_complete else other
@@ -475,8 +486,25 @@ class RowSample(Statistics):
 
 
 def add_reserve(memory: int) -> int:
-    """Number of rows to keep, so that ``memory`` of them can still be used when some were forgotten."""
+    """Least number of rows to keep, so that ``memory`` of them can still be used when some were forgotten."""
     return memory + memory // RESERVE_PART
+
+
+def find_limit_above(row_hash: int) -> int:
+    """The smallest limit above a hash: a number of five significant bits.
+
+    >>> [hex(find_limit_above(h)) for h in (0x1234_5678, 0xFFFF_FFFF)]
+    ['0x12800000', '0x100000000']
+    """
+    shift = max(row_hash.bit_length() - LIMIT_BITS, 0)
+    return min(((row_hash >> shift) + 1) << shift, NO_LIMIT)
+
+
+def find_limit_below(limit: int) -> int:
+    """The largest limit below another one."""
+    last = limit - 1 if limit < NO_LIMIT else limit  # NO_LIMIT stands for 2^64
+    shift = max(last.bit_length() - LIMIT_BITS, 0)
+    return last >> shift << shift
 
 
 def choose_memory(declared: int | None, refine: bool) -> int:

@@ -21,7 +21,7 @@ from priory.model.model_statistics import (
 )
 from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments
-from priory.text.token_features import TokenFeatures
+from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +61,10 @@ class DocumentModel:
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
         """The model without some learned documents: ``total - part``."""
         return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
+
+    def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
+        """The model that has learned a sample of documents, and nothing else."""
+        return replace(self, statistics=self.observe(cells, group, weight))
 
     # -- the prior -----------------------------------------------------------------------------------------------
 
@@ -154,9 +158,9 @@ class DocumentModel:
     def count_values(self, block: int, column: int) -> None:
         """Return None: there are no columns of values."""
 
-    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
+    def choose_token_features(self, min_count: int = MIN_FEATURE_COUNT) -> tuple[TokenFeatures, ...]:
         """The tokens that corrections may have weights for."""
-        return (self.text.choose_features(self.records),)
+        return (self.text.choose_features(self.records, min_count),)
 
     def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """Encode the documents as sparse rows over these tokens."""

@@ -12,7 +12,15 @@ from numpy import ndarray as Array
 
 from priory.core.content_hash import hash_bytes, scramble_number
 from priory.core.statistics import ROUNDING_TOLERANCE
-from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, add_reserve, hash_column_name
+from priory.model.cells import (
+    TEXT_COLUMN_NAMES,
+    Cells,
+    RowSample,
+    TextCells,
+    add_reserve,
+    find_limit_below,
+    hash_column_name,
+)
 from priory.model.document_model import DocumentModel
 from priory.model.model_statistics import ModelStatistics, ResolvedPrior, log_class_prior, measure_text_length
 from priory.text.normal_forms import Document
@@ -141,6 +149,12 @@ class OpenSample(Generic[RowT]):
         self.new_rows: dict[int, tuple[RowT, int]] = {}  # hash -> (row, class)
         self._descending = [-h for h in self.weights]  # a heap, largest hash first; it may contain removed hashes
         heapify(self._descending)
+        self._count_below_next()
+
+    def _count_below_next(self) -> None:
+        """Find the next smaller limit, and count the rows below it."""
+        self._next_limit = find_limit_below(self.limit)
+        self._n_below = sum(row_hash < self._next_limit for row_hash in self.weights)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -158,19 +172,23 @@ class OpenSample(Generic[RowT]):
         self.weights[row_hash] = 1.0
         self.new_rows[row_hash] = (row, group)
         heappush(self._descending, -row_hash)
-        if len(self.weights) <= add_reserve(self.memory):
-            return 1
-        dropped = self._pop_largest()
-        self.limit = dropped
-        return 0 if dropped == row_hash else 2
+        self._n_below += row_hash < self._next_limit
+        changes = 1
+        while self._n_below >= max(add_reserve(self.memory), 1):
+            self.limit = self._next_limit
+            changes += self._drop_rows_beyond()
+            self._count_below_next()
+        return changes
 
-    def _pop_largest(self) -> int:
-        # skip hashes of rows that were removed meanwhile
-        while (largest := -heappop(self._descending)) not in self.weights:
-            pass
-        del self.weights[largest]
-        self.new_rows.pop(largest, None)
-        return largest
+    def _drop_rows_beyond(self) -> int:
+        """Drop the rows that are not below the limit; return their number."""
+        n_dropped = 0
+        while self._descending and -self._descending[0] >= self.limit:
+            largest = -heappop(self._descending)
+            # the heap may have hashes of rows that were removed meanwhile
+            n_dropped += self.weights.pop(largest, None) is not None
+            self.new_rows.pop(largest, None)
+        return n_dropped
 
     def can_remove(self, row_hash: int) -> bool:
         """Whether a row may have been learned: it is in the sample, or its hash is beyond the limit."""
@@ -186,6 +204,7 @@ class OpenSample(Generic[RowT]):
             self.weights[row_hash] = weight - 1.0
             return 0
         del self.weights[row_hash]
+        self._n_below -= row_hash < self._next_limit
         self.new_rows.pop(row_hash, None)
         return 1
 

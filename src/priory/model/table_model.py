@@ -36,7 +36,7 @@ from priory.model.model_statistics import (
     observe_cells,
 )
 from priory.model.schema import Schema, family_with_prior, instantiate_family
-from priory.text.token_features import TokenFeatures
+from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 
 MAX_ROWS_TO_LEAVE_ONE_OUT, MAX_CLASSES_TO_LEAVE_ONE_OUT = 50_000, 64
 MIN_SMOOTHING_SHARE = 0.05  # virtual rows per value, relative to the smallest class: fewer are not reported
@@ -85,6 +85,13 @@ class Model:
     def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
         """The model without some learned rows: ``total - part``."""
         return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
+
+    def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
+        """The model with the texts of a sample alone, and its ``n`` (classes,) rows; its columns stay as they are."""
+        texts, blocks = self.take_texts()
+        counted = texts.observe([cells[b] for b in blocks], group, weight)
+        parts = dict(enumerate(self.statistics.parts)) | dict(zip(blocks, counted.parts, strict=True))
+        return replace(self, statistics=replace(self.statistics, n=n, parts=tuple(parts.values())))
 
     # -- the prior -----------------------------------------------------------------------------------------------
 
@@ -213,9 +220,9 @@ class Model:
                 return counted[column].values, counted[column].counts
         return None
 
-    def choose_token_features(self) -> tuple[TokenFeatures, ...]:
+    def choose_token_features(self, min_count: int = MIN_FEATURE_COUNT) -> tuple[TokenFeatures, ...]:
         """For each column of texts, the tokens that corrections may have weights for."""
-        return tuple(family.choose_features(record) for family, record, _ in self._list_texts())
+        return tuple(family.choose_features(record, min_count) for family, record, _ in self._list_texts())
 
     def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """Encode the documents of each column of texts as sparse rows over these tokens."""

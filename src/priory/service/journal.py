@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -25,6 +25,7 @@ from priory.errors import ModelFileError
 from priory.service.labelled_rows import ModelKind, decode_row_batch
 
 APPLICATION_ID = 0x5052494F  # "PRIO", in the header of the file
+SQLITE_MAGIC = b"SQLite format 3\0"
 SCHEMA_VERSION = 3
 BUSY_TIMEOUT_SECONDS = 30.0  # SQLite waits this long for a lock
 
@@ -329,6 +330,27 @@ class Journal:
             "SELECT body FROM receipt WHERE model = ? AND counter > ? ORDER BY counter LIMIT ?", (model, after, limit)
         )
         return [body for (body,) in rows]
+
+
+def reset_change_counter(path: Path) -> None:
+    """Set the counter of changes in SQLite's header to 1, before anything else opens the file.
+
+    The counter depends on how large erased rows were: it counts how often the file was opened and got other pages.
+    """
+    if not path.exists() or path.stat().st_size < len(SQLITE_MAGIC):
+        return
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=0.0)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # closing removes the log, unless it is still in use
+    log = path.with_name(f"{path.name}-wal")
+    with path.open("r+b", buffering=0) as file:
+        header = file.read(100)
+        is_ours = header.startswith(SQLITE_MAGIC) and header[68:72] == APPLICATION_ID.to_bytes(4, "big")
+        # SQLite believes the number of pages in the header only if both counters are equal
+        if is_ours and not (log.exists() and log.stat().st_size) and header[24:28] == header[92:96]:
+            one = (1).to_bytes(4, "big")
+            file.seek(24)
+            file.write(one + header[28:92] + one)  # in one sector of the disk
+            os.fsync(file.fileno())
 
 
 def _open_database(path: Path) -> sqlite3.Connection:

@@ -27,7 +27,7 @@ import msgspec
 
 import priory
 from priory.errors import DataError, ModelFileError, ServiceError
-from priory.service.journal import Event, Journal, ModelEntry
+from priory.service.journal import Event, Journal, ModelEntry, reset_change_counter
 from priory.service.labelled_rows import RowBatch, convert_to_input, decode_row_batch, join_row_batches
 from priory.storage import load, save
 from priory.storage.file_locks import lock_file
@@ -182,6 +182,7 @@ class ModelStore:
         self._folder_lock.__enter__()  # held until `close`: two services would not see each other's changes
         try:
             self._empty_scratch_folder()
+            reset_change_counter(folder / "journal.sqlite")
             self.journal = Journal(folder / "journal.sqlite")
             self._readers = Journal(folder / "journal.sqlite")  # does not wait for the writer
             self.reader_lock = threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from priory.text.normal_forms import Document
 from priory.text.sparse_counts import SparseCounts, make_dense_counts
 from priory.text.token_bags import AnyDocuments, TokenBags
 from priory.text.token_counts import BagCounts, TokenCounts
-from priory.text.token_features import SingleTextReader, TokenFeatures
+from priory.text.token_features import MIN_FEATURE_COUNT, SingleTextReader, TokenFeatures
 from priory.text.tokenizer import Tokenizer
 from priory.text.vocabulary import GrowingVocabulary, Vocabulary, check_words_kept
 
@@ -165,9 +166,10 @@ class TextModel:
         table, constant = self.token_weights(records)
         return self.vocabulary.score(documents, self.select_counts(records), table, self.binary) + constant
 
-    def choose_features(self, records: TextRecords) -> TokenFeatures:
-        """The tokens in use that occur in at least two documents."""
-        return self.select_counts(records).derive("features", TokenFeatures.of)
+    def choose_features(self, records: TextRecords, min_count: int = MIN_FEATURE_COUNT) -> TokenFeatures:
+        """The tokens in use that occur in at least ``min_count`` documents."""
+        choose = partial(TokenFeatures.of, min_count=min_count)
+        return self.select_counts(records).derive("features", choose, min_count)
 
     def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> SparseRows:
         """Encode documents as sparse rows of unit length, with a column for each feature."""

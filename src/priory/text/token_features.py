@@ -124,7 +124,7 @@ MIN_FEATURE_COUNT = 2  # a token of a single document does not generalise
     "TokenFeatures",
     axes={"arena": "k", "ends": "v", "buckets": "b", "pairs": "t", "characters": "h"},
     dtypes={"arena": "u1", "ends": "i8", "buckets": "i8", "pairs": "i8", "characters": "i8"},
-    reveals="words, or buckets of words, that at least two training texts had",
+    reveals="words, or buckets of words, that at least two training texts had; with few texts, words of one too",
 )
 @dataclass(frozen=True, eq=False)
 class TokenFeatures:
@@ -149,10 +149,10 @@ class TokenFeatures:
         return None if all(is_sorted) else "the buckets are not sorted"
 
     @classmethod
-    def of(cls, counts: BagCounts) -> TokenFeatures:
-        """Choose tokens (or buckets) that occur in at least two documents; if there are too many, the most frequent."""
+    def of(cls, counts: BagCounts, min_count: int = MIN_FEATURE_COUNT) -> TokenFeatures:
+        """Choose tokens (or buckets) of at least ``min_count`` documents; if there are too many, the most frequent."""
         frequency, none = counts.counts.sum(axis=1), np.zeros(0, np.int64)
-        common = frequency >= MIN_FEATURE_COUNT
+        common = frequency >= min_count
         max_tokens = max(MAX_TOKEN_WEIGHTS // len(counts.n), 1)
         if common.sum() > max_tokens:
             common[np.argsort(-frequency, kind="stable")[max_tokens:]] = False  # of equals the first by their spelling

@@ -16,6 +16,7 @@ from priory import plots
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
+from priory.export.report_sections import describe_membership
 from priory.export.strongest_evidence import ClassEvidence, find_strongest_evidence
 from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
 from priory.service.handlers import describe_model
@@ -185,6 +186,14 @@ async def show_scores(call: PageCall) -> Response:
         known.pop(key, None)
         raise
     return call.render("scores.html", model=describe_model(model), judgement=judgement)
+
+
+async def show_privacy(call: PageCall) -> Response:
+    """Measure how well the answers tell which rows were learned; asked for by a button, because it takes seconds."""
+    model = call.model
+    model.check_fitted()
+    found = await call.run(describe_membership, model.estimator)
+    return call.render("privacy.html", model=describe_model(model), found=found)
 
 
 async def download_model_page(call: PageCall) -> Response:

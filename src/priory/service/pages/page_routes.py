@@ -45,6 +45,7 @@ PAGE_ROUTES = (
     PageRoute("GET", "/upload/{job}", model_pages.show_training, "learn"),
     PageRoute("GET", MODEL_PAGE, model_pages.show_model),
     PageRoute("GET", f"{MODEL_PAGE}/scores", model_pages.show_scores),
+    PageRoute("GET", f"{MODEL_PAGE}/privacy", model_pages.show_privacy),
     PageRoute("GET", f"{MODEL_PAGE}/file", model_pages.download_model_page, "admin"),
     PageRoute("POST", f"{MODEL_PAGE}/delete", model_pages.delete_model_page, "admin"),
     PageRoute("GET", f"{MODEL_PAGE}/try", teaching_pages.show_try),
