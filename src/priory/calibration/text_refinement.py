@@ -88,7 +88,7 @@ MAX_WORDS_TO_SPLIT = 100  # in a text on average; of longer ones characters cost
 MAX_TEXTS_TO_SCREEN = 3000  # finer tokens that do not help these are not tried on all
 # Finer tokens must be better than words alone by this many standard errors, and this share of the loss of the base rate
 # (where words nearly suffice, smaller gains do not transfer to other collections).
-MIN_ERRORS_TO_GAIN = 2.0
+MIN_ERRORS_TO_GAIN = 2.5  # because the best of three is compared
 MIN_SHARE_OF_BASE_LOSS = 0.02
 KEPT_SMOOTHING = 1.0
 MAX_CELLS_TO_TEMPER = 1 << 20  # rows times classes
