@@ -44,6 +44,7 @@ PUBLIC_MODULES = {
     "priory.storage": "Model files",
     "priory.workflows": "What the commands do",
     "priory.service.client": "The client of the service",
+    "priory.tables.exact": "Exact sums by group",
     "priory.errors": "Errors and warnings",
     "priory.bayes.course": "The exercises of the course",
 }

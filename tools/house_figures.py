@@ -48,7 +48,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "service": (3_980, 24),
     "sources": (2_198, 12),
     "storage": (1_680, 10),
-    "tables": (790, 6),
+    "tables": (850, 7),
     "text": (2_550, 15),
     "top": (80, 3),
     "workflows": (3_345, 22),

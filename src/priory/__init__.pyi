@@ -35,6 +35,7 @@ from priory.regression.logistic_regression import BayesianLogisticRegression as 
 from priory.regression.sigmoid_unit import SigmoidUnit as SigmoidUnit
 from priory.service.client import AsyncClient as AsyncClient, Client as Client
 from priory.storage import load as load, save as save
+from priory.tables import exact as exact
 
 __version__: str
 __all__: list[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,11 +82,10 @@ def train_command(
         with options.open_task(located, given) as task:
             _train_labels(task, multilabel, model_path, json_)
         return
+    result: workflows.TrainingResult | workflows.RegressionResult
     with options.open_task(located, given) as task, engine as count:
-        if is_database(paths[0]):
-            result = workflows.train_table(task, options=training)
-        else:
-            result = workflows.train(task, options=training, count=count)
+        learn = workflows.train_table if is_database(paths[0]) else partial(workflows.train, count=count)
+        result = learn(task, options=training)
         with task.callbacks.activity("writing the model"):
             if files is not None:
                 files.issue_state(model_path, result.model)

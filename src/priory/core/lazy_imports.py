@@ -32,7 +32,8 @@ def attach_stub(package: str) -> tuple[Callable[[str], Any], Callable[[], list[s
         if name.startswith("__") or name not in read_homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = read_homes()[name]
-        return import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
+        module = import_module(home)
+        return getattr(module, name) if home != package and hasattr(module, name) else import_module(f"{home}.{name}")
 
     return get_attribute, lambda: sorted([*vars(sys.modules[package]), *read_homes()])
 
