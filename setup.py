@@ -1,5 +1,6 @@
 """Builds the compiled kernels. Everything else about the package is in pyproject.toml."""
 
+import re
 import sys
 from glob import glob
 from pathlib import Path
@@ -53,6 +54,12 @@ class BuildKernels(build_ext):
             raise CompileError(NEEDS_COMPILER) from None
 
 
+def write_description():
+    """README.md for PyPI, where a path of the repository leads nowhere: such links become words, the picture goes."""
+    text = re.sub(r"!\[[^\]]*\]\((?!https:)[^)]*\)\n\n", "", Path("README.md").read_text("utf-8"))
+    return re.sub(r"\[([^\]]+)\]\((?!https:|#)[^)]*\)", r"\1", text)
+
+
 def declare_extension(name, suffix):
     extension = Extension(name, [f"src/{name.replace('.', '/')}{suffix}"], depends=INCLUDED)
     extension.cython_directives = {"auto_pickle": False, "freethreading_compatible": True}
@@ -60,6 +67,8 @@ def declare_extension(name, suffix):
 
 
 setup(
+    long_description=write_description(),
+    long_description_content_type="text/markdown",
     cmdclass={"build_ext": BuildKernels},
     ext_modules=[declare_extension(SHARED, ".c"), *(declare_extension(name, ".pyx") for name in OPTIONS)],
 )

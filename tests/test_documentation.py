@@ -50,6 +50,15 @@ def test_the_readme_opens_with_the_equation_and_two_commands():
     assert "make test" in head
 
 
+def test_every_figure_in_the_table_of_the_readme_is_on_the_page_of_its_row():
+    rows = re.findall(r"^\| (.*) \| \[\w+\]\((benchmarks/.*\.md)\) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) >= 8
+    for cells, page in rows:
+        measured = (ROOT / page).read_text()
+        for figure in re.findall(r"\d[\d,.]*\d|\d", cells.partition(" | ")[2]):
+            assert re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d,]|\.\d)", measured), f"{figure} is not in {page}"
+
+
 def test_the_readme_quotes_what_was_measured_of_single_rows():
     results = (ROOT / "benchmarks" / "results" / "one_row.md").read_text()
     single, batch = re.findall(r"\| Priory, corrected, 300,000 tokens known \| (.*) \|", results)

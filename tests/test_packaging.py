@@ -22,7 +22,8 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 @pytest.mark.slow
 def test_a_source_build_without_a_compiler_says_so_in_one_sentence(tmp_path):
-    shutil.copy(ROOT / "setup.py", tmp_path)
+    for name in ("setup.py", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "src" / "priory" / "core" / "_kernel", tmp_path / "src" / "priory" / "core" / "_kernel")
     command = [sys.executable, "setup.py", "-q", "build_ext"]
     environment = {**os.environ, "CC": shutil.which("false")}
@@ -39,6 +40,17 @@ def test_the_version_has_one_place():
     assert "version" in PROJECT["project"]["dynamic"]
     assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "priory.__version__"}
     assert re.search(rf"^## {re.escape(priory.__version__)}\b", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_the_description_on_pypi_has_no_link_that_leads_nowhere(tmp_path):
+    for name in ("setup.py", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    asked = [sys.executable, "setup.py", "-q", "--long-description"]
+    text = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    headings = {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.*)", text, re.M)}
+    targets = re.findall(r"\]\(([^)]*)\)", text)
+    assert [target for target in targets if not target.startswith("https:") and target[1:] not in headings] == []
+    assert "| mean log loss, 16 tables | 0.1865 |" in text
 
 
 def test_every_python_that_is_claimed_is_tested():

@@ -11,7 +11,6 @@ import priory
 from priory import workflows
 from priory.cli import options
 from priory.cli.terminal import print_json, print_lines, print_update
-from priory.sources.record_files import is_database
 
 
 @options.sectioned_command(
@@ -71,7 +70,7 @@ def forget_command(
     selected = dict(_split_condition(text) for text in where)
     with options.open_task(paths, given) as task:
         chosen = replace(task, where=selected)
-        if is_database(paths[0]):
+        if workflows.is_database(paths[0]):
             result = workflows.forget_table(model, chosen, receipt=files)
         else:
             result = workflows.forget(model, chosen, refresh_from=refresh_from, wait=wait, receipt=files)

@@ -12,7 +12,6 @@ import priory
 from priory import workflows
 from priory.cli import options, terminal
 from priory.cli.decision_options import engine_options, pop_engine_options
-from priory.sources.record_files import is_database
 
 if TYPE_CHECKING:
     from priory.leakage.findings import Findings
@@ -84,7 +83,7 @@ def train_command(
         return
     result: workflows.TrainingResult | workflows.RegressionResult
     with options.open_task(located, given) as task, engine as count:
-        learn = workflows.train_table if is_database(paths[0]) else partial(workflows.train, count=count)
+        learn = workflows.train_table if workflows.is_database(paths[0]) else partial(workflows.train, count=count)
         result = learn(task, options=training)
         with task.callbacks.activity("writing the model"):
             if files is not None:
@@ -123,7 +122,7 @@ def _make_model_path(path: str) -> str:
     """The name of the data with .priory, in the current folder."""
     if path == "-":
         raise click.UsageError("standard input has no name for the model file; use -o model.priory")
-    name = Path(path.partition("?")[0].rstrip("/") if is_database(path) else path.rstrip("/")).name
+    name = Path(path.partition("?")[0].rstrip("/") if workflows.is_database(path) else path.rstrip("/")).name
     if any(c in name for c in "*?["):
         return "model.priory"
     for suffix in (".gz", ".zst", ".bz2", ".xz"):
