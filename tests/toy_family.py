@@ -12,7 +12,8 @@ from scipy.special import betaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.statistics import Statistics, register_record
-from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, nan_where_zero, register_family
+from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
+from priory.families.column_terms import ColumnTerm, DensityTerm
 
 
 @register_record("Failures", axes="cd")
@@ -105,11 +106,10 @@ class Geometric(ArrayFamily[GeometricStatistics, Array]):
 
     # -- export --------------------------------------------------------------------------------------------------
 
-    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: GeometricStatistics, estimate: str) -> str | None:
-        """``log θ + x log(1-θ)``; with θ integrated out there is no operator for it."""
+    def column_terms(self, statistics: GeometricStatistics, estimate: str) -> list[ColumnTerm] | None:
+        """``log θ + x log(1-θ)`` of x = 0, 1, 2, ...; with θ integrated out it has no such form."""
         if estimate == "predictive":
             return None
         theta = self.parameters(statistics, estimate)  # (classes, columns)
-        terms = graph("Add", graph("Mul", cells, np.log1p(-theta)), np.log(theta))
-        inside = graph("And", graph("GreaterOrEqual", cells, 0.0), graph("Equal", graph("Floor", cells), cells))
-        return graph("Where", inside, terms, -np.inf)
+        given = {"slope": np.log1p(-theta), "constant": np.log(theta)}
+        return [DensityTerm("count", {k: v[:, j] for k, v in given.items()}) for j in range(theta.shape[1])]

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import priory as pr
+from exported_models import make_model, make_rows
 from priory import families as f
 from priory import naive_bayes as nb
 from priory.errors import DataError
 
-NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # corrections have no ONNX form
+NaiveBayes = partial(pr.NaiveBayes, calibrate=False)
 
 pytestmark = pytest.mark.onnx
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -69,18 +70,70 @@ def test_a_cell_that_no_class_can_hold_answers_with_the_prior():
     np.testing.assert_allclose(probabilities, model.predict_proba(rows))
 
 
+@pytest.mark.parametrize("family", ["gamma", "poisson"])
+def test_what_is_integrated_out_has_a_formula_too(family):
+    X = np.abs(NUMBERS) if family == "gamma" else COUNTS
+    model = NaiveBayes(family).fit(X, LABELS)
+    asked = np.concatenate([X[:50], [[np.nan, 3.0, 1e9], [-1.0, 2.5, 0.0]]])
+    # the shape of the third column is 25 million: its terms are as large, and round as much
+    np.testing.assert_allclose(answered(model, asked)[1], model.predict_proba(asked), rtol=1e-6, atol=1e-7)
+
+
+def feed(model, rows):
+    """The inputs of a graph with one input for each column."""
+    from priory.export.plan_sources import compile_plan
+    from priory.text.tokenizer import find_token_spans
+
+    plan, inputs = compile_plan(model), {}
+    for column in plan.columns:
+        cells = [row.get(column.name) for row in rows]
+        if column.kind == "number":
+            inputs[column.name] = np.array([[np.nan if x is None else x] for x in cells], dtype=float)
+        elif column.kind == "label":
+            inputs[column.name] = np.array([[x or ""] for x in cells], dtype=object)
+        else:
+            split = [[t for t, _, _ in find_token_spans(x or "", plan.tokens[0].tokenizer)] for x in cells]
+            width = max(map(len, split))
+            inputs[column.name] = np.array([[*words, *[""] * (width - len(words))] for words in split], dtype=object)
+            inputs[f"{column.name} letters"] = np.array([[len(x or "")] for x in cells], dtype=float)
+    return inputs
+
+
+@pytest.mark.parametrize("calibrate", ["loo", False])
+@pytest.mark.parametrize("name", ["mixed", "numbers", "labels"])
+def test_default_models_of_numbers_and_labels(name, calibrate):
+    model, (asked, rows) = make_model(name, calibrate), make_rows(name)
+    session = onnxruntime.InferenceSession(pr.to_onnx(model).SerializeToString())
+    inputs = feed(model, rows)
+    if name == "numbers":
+        inputs = {"X": np.concatenate([*inputs.values()], axis=1)}
+    _, found = session.run(None, inputs)
+    np.testing.assert_allclose(found, model.predict_proba(asked), atol=1e-9)
+    whole = {key: value[:1] for key, value in inputs.items()}  # no row with a gap
+    np.testing.assert_allclose(session.run(None, whole)[1], model.predict_proba(asked[:1]), atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"calibrate": False}, {"model": "multinomial"}])
+def test_texts_are_given_as_tokens(options):
+    texts, labels = ["win cash now", "lunch at noon", "cash prize win", "see you at lunch"] * 8, ["spam", "ham"] * 16
+    model = pr.TextClassifier(**{"pairs": False, **options}).fit(texts, labels)
+    asked = ["win a prize", "noon", "", "unknown", "lunch lunch " * 20]
+    session = onnxruntime.InferenceSession(pr.to_onnx(model).SerializeToString())
+    _, found = session.run(None, feed(model, [{"text": text} for text in asked]))
+    np.testing.assert_allclose(found, model.predict_proba(asked), atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
         (
-            pr.TextClassifier().fit(["a b c"], ["x"]),
-            "a TextClassifier cannot be exported to ONNX, which has no operator that splits texts as it does; use its",
+            pr.TextClassifier(pairs=True).fit(["aa bb cc", "bb cc aa", "dd ee ff", "ee ff dd"] * 9, list("xxyy") * 9),
+            "pairs=False",
         ),
-        (NaiveBayes("gamma").fit(np.abs(NUMBERS), LABELS), "Gamma cannot be exported to ONNX; declare another family"),
-        (NaiveBayes("poisson").fit(COUNTS, LABELS), "integrated out cannot be exported to ONNX: set_params"),
+        (pr.TextClassifier(buckets=32).fit(["a b c", "d e f"], ["x", "y"]), "hashed words"),
         (nb.BernoulliNB(alpha=0.0).fit([[1], [0]], [0, 1]), "use an alpha above 0"),
     ],
-    ids=["text", "gamma", "poisson", "certain"],
+    ids=["pairs", "buckets", "certain"],
 )
 def test_what_onnx_cannot_say_is_refused(model, message):
     with pytest.raises(DataError) as error:
@@ -91,12 +144,10 @@ def test_what_onnx_cannot_say_is_refused(model, message):
 def test_what_changes_the_answers_is_not_left_out_silently():
     model = nb.GaussianNB().fit(NUMBERS, LABELS)
     model.corrections_ = np.ones(3)
-    with pytest.raises(DataError, match="corrections cannot be exported to ONNX"):
+    with pytest.raises(DataError, match="corrections of this class cannot be exported"):
         pr.to_onnx(model)
 
 
-def test_corrections_that_are_derived_when_they_are_needed_are_not_left_out_either():
+def test_corrections_that_are_derived_when_they_are_needed_are_exported():
     model = pr.NaiveBayes().fit(NUMBERS, LABELS).forget(NUMBERS[:2], LABELS[:2])
-    with pytest.raises(DataError, match=r"corrections cannot be exported to ONNX; export model\.without_corrections"):
-        pr.to_onnx(model)
-    assert pr.to_onnx(pr.NaiveBayes("gaussian").fit(NUMBERS, LABELS).without_corrections())
+    np.testing.assert_allclose(answered(model, HOLES[:, :3])[1], model.predict_proba(HOLES[:, :3]), atol=1e-9)

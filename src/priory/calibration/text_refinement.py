@@ -287,7 +287,7 @@ class RefinedTexts:
             added = to_classes(solve_regression(self.centre.problem, self.search))
             added += 0.0 if self.centre.kept_weights is None else self.centre.kept_weights
             weights = np.concatenate([weights, added])
-        return LinearMember(weights, NO_PAIRS, self.is_refined)
+        return LinearMember(weights, NO_PAIRS, self.is_refined, self.is_refined)
 
 
 @dataclass(frozen=True, eq=False)

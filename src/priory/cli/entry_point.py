@@ -45,6 +45,7 @@ HOMES = {
     "record": "receipt_commands:record_command",
     "release": "receipt_commands:release_command",
     "card": "receipt_commands:card_command",
+    "export": "receipt_commands:export_command",
     "serve": "serve:serve_command",
     "filter": "filter_mail:filter_command",
     "learn-mail": "filter_mail:learn_mail_command",

@@ -157,3 +157,47 @@ def card_command(model: str, out: str | None, force: bool) -> None:
     page = card.to_html() if out_path.endswith((".html", ".htm")) else card.to_markdown()
     Path(out_path).write_text(page, encoding="utf-8")
     click.echo(f"wrote {out_path}")
+
+
+@sectioned_command(
+    "export",
+    short_help="Make SQL, a page, JavaScript or ONNX of a model.",
+    epilog="Example: priory export iris.priory --to sql --dialect duckdb --table flowers -o iris.sql",
+)
+@model_argument
+@click.option("--to", required=True, type=click.Choice(["sql", "js", "html", "onnx"]), help="What to make.")
+@click.option(
+    "--dialect",
+    type=click.Choice(["duckdb", "postgres", "sqlite", "bigquery"]),
+    default="duckdb",
+    show_default=True,
+    help="The database that runs the SQL.",
+)
+@click.option("--table", default="rows", show_default=True, help="The table or view that the SQL reads.")
+@click.option("--title", default="", help="The heading of the page.")
+@click.option("--without-rows", is_flag=True, help="Leave out the training rows that complete rows with gaps.")
+@click.option("-o", "--out", type=FILE_PATH_TYPE, metavar="FILE", help="The file to write. By default printed.")
+@force_option
+def export_command(
+    model: str, to: str, dialect: str, table: str, title: str, without_rows: bool, out: str | None, force: bool
+) -> None:
+    """Make a query, a page, a script or a graph that answers as MODEL does, corrections included.
+
+    A page works offline in a browser and holds no training row. JavaScript comes with a file .d.ts of its types. What
+    cannot be expressed is an error before anything is written.
+    """
+    out_path = check_output_path(out, (model,), force)
+    if out_path is None and to == "onnx":
+        raise click.UsageError("an ONNX graph is not text; use -o model.onnx")
+    made = workflows.export(
+        model, to, dialect=dialect, table=table, with_rows=not without_rows, title=title, key=get_required_key()
+    )
+    for note in made.notes:
+        click.echo(f"note: {note}", err=True)
+    if out_path is None:
+        click.echo(made.files[to].decode(), nl=False)
+        return
+    for ending, content in made.files.items():
+        path = Path(out_path) if ending == to else Path(out_path).with_suffix(f".{ending}")
+        path.write_bytes(content)
+        click.echo(f"wrote {path} ({len(content):,} bytes)")

@@ -18,7 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy import ndarray as Array
@@ -31,6 +31,7 @@ from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import BY_CLASS, Registration, Statistics, add_registration
 from priory.core.typing import ColumnKind
 from priory.errors import DataError
+from priory.families.column_terms import ColumnTerm
 from priory.families.open_columns import OpenColumns, OpenRecord
 from priory.families.open_guards import ColumnGuard, RecordGuard
 from priory.families.value_counts import ValueCounts
@@ -46,12 +47,6 @@ ParametersT = TypeVar("ParametersT")  # the parameters of a likelihood
 SumsT = TypeVar("SumsT", Array, ExactSums)  # sums of each class and column
 
 NumberBlock: TypeAlias = "Array | ColumnSubset"  # numbers (rows, columns), or some columns of them
-
-
-class GraphBuilder(Protocol):
-    """Builds an ONNX graph: a call adds a node with these inputs and returns the name of its output."""
-
-    def __call__(self, operator: str, *inputs: str | float | Array, output: str = "", **attributes: object) -> str: ...
 
 
 class ColumnFamily(ABC, Generic[BlockT, CellsT]):
@@ -141,11 +136,8 @@ class ColumnFamily(ABC, Generic[BlockT, CellsT]):
         """Counts of the values of each column; None if the family does not count values."""
         return None
 
-    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: BlockT, estimate: str) -> str | None:
-        """Add nodes that compute terms (rows, classes, columns), up to a constant, from ``cells`` (rows, 1, columns).
-
-        Terms of missing cells are ignored later. Returns the name of the output; None if the family has no export.
-        """
+    def column_terms(self, statistics: BlockT, estimate: str) -> list[ColumnTerm] | None:
+        """The log likelihood of each column as a formula, up to a constant, for exports; None if there is none."""
         return None
 
 

@@ -14,7 +14,8 @@ from priory.core.display_table import EstimateTable
 from priory.core.logspace import betaincinv, betaln, log, x_log_y
 from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, register_record, subtract_counts
 from priory.families import dirichlet
-from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
+from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero, register_family
+from priory.families.column_terms import ColumnTerm, ValueTerm
 from priory.families.open_columns import OpenBooleans, OpenColumns
 from priory.families.open_guards import ColumnGuard, guard_support
 
@@ -182,10 +183,9 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
         shares = np.stack([p, 1 - p], axis=-1)
         return [EstimateTable([1, 0], shares[:, j], counts[:, j], virtual[:, j]) for j in range(p.shape[1])]
 
-    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: BernoulliStatistics, estimate: str) -> str:
-        no, yes, _ = self.log_likelihood(statistics, _make_case_rows(statistics.successes), estimate)
-        other = graph("Where", graph("Equal", cells, 0.0), no, -np.inf)
-        return graph("Where", graph("Equal", cells, 1.0), yes, other)
+    def column_terms(self, statistics: BernoulliStatistics, estimate: str) -> list[ColumnTerm]:
+        cases = self.log_likelihood(statistics, _make_case_rows(statistics.successes), estimate)
+        return [ValueTerm(np.array([0.0, 1.0]), table) for table in cases.transpose(2, 1, 0)]
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return rng.beta(self.a, self.b, size=(size, *np.shape(self.a)))

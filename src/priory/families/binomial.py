@@ -16,6 +16,7 @@ from priory.core.logspace import betaln, log, log_factorial, x_log_y
 from priory.core.statistics import Statistics, register_record
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
 from priory.families.bernoulli import Bernoulli
+from priory.families.column_terms import ColumnTerm, ValueTerm
 
 
 @register_record("Successes", axes={"n": "cd", "successes": "cd", "outside": "cd"})
@@ -139,6 +140,12 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
 
     def log_base(self, statistics: BinomialStatistics) -> Array:
         return statistics.log_ways.to_floats()
+
+    def column_terms(self, statistics: BinomialStatistics, estimate: str) -> list[ColumnTerm]:
+        outcomes = np.arange(self.trials + 1.0)
+        rows = np.append(outcomes, -1.0)[:, None].repeat(statistics.n.shape[-1], axis=1)  # the last is none of them
+        terms = self.log_likelihood(statistics, rows, estimate)
+        return [ValueTerm(outcomes, table) for table in terms.transpose(2, 1, 0)]
 
     def log2_outcomes(self, statistics: BinomialStatistics) -> float:
         return float(statistics.n.shape[-1] * np.log2(self.trials + 1))

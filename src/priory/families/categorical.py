@@ -19,6 +19,7 @@ from priory.core.typing import ColumnKind
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import Family, GroupedRows, nan_where_zero, register_family
+from priory.families.column_terms import ColumnTerm, ValueTerm
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
 from priory.families.open_columns import OpenColumns, OpenLabels
 from priory.families.open_guards import ColumnGuard, LabelGuard
@@ -263,6 +264,10 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
 
     def value_counts(self, statistics: tuple[ValueCounts, ...]) -> tuple[ValueCounts, ...]:
         return statistics
+
+    def column_terms(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[ColumnTerm]:
+        pairs = zip(statistics, self._tables(statistics, estimate), strict=True)
+        return [ValueTerm(self._add_declared_values(tally).values, table) for tally, table in pairs]
 
     def tabulate(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[EstimateTable]:
         kind = "mean" if estimate == "predictive" else estimate

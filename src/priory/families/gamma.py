@@ -15,6 +15,7 @@ from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import gammainc, gammaincinv, gammaln, log_by_table, log_sum_exp, ndtri, psi, psi_prime
 from priory.core.statistics import Statistics, register_record
 from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
+from priory.families.column_terms import BinTerm, ColumnTerm, DensityTerm
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps
 from priory.families.open_columns import OpenColumns, OpenGammas
 from priory.families.open_guards import ColumnGuard, guard_support
@@ -342,6 +343,26 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
 
     def n_parameters(self, statistics: GammaStatistics) -> int:
         return (2 if self.shape is None else 1) * statistics.n.shape[-1]
+
+    def column_terms(self, statistics: GammaStatistics, estimate: str) -> list[ColumnTerm]:
+        varies, shape = statistics.find_varying(), (*statistics.n.shape, 1)
+        if estimate == "predictive":
+            k, mass, a, b = statistics.derive("posterior", self.posterior, self)._shape_posterior
+            constant = mass + gammaln(a + k) - gammaln(a) - gammaln(k) - k * np.log(b)
+            given = {"constant": constant, "shape": k, "power": a + k, "scale": b}
+            shape, form = (*shape[:2], constant.shape[-1]), "gamma"
+        else:
+            k, rate = (np.asarray(p, dtype=float) for p in self.parameters(statistics, estimate))
+            constant, form = np.nan_to_num(k * np.log(rate) - gammaln(k)), "amount"
+            given = {"constant": constant, "shape": np.nan_to_num(k, nan=1.0), "rate": np.nan_to_num(rate)}
+            given = {name: np.asarray(value)[..., None] for name, value in given.items()}
+        wide = {name: np.broadcast_to(value, shape) for name, value in given.items()}  # (classes, columns, nodes)
+        return [
+            DensityTerm(form, {name: value[:, j] for name, value in wide.items()})
+            if varies[j]
+            else BinTerm(np.zeros(0), np.zeros((len(statistics.n), 1)))
+            for j in range(shape[1])
+        ]
 
     def draw(self, rng: np.random.Generator, size: int) -> GammaParameters:
         k, mass, a, b = self._shape_posterior

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.logspace import LOG_TWO_PI, gammainccinv, gammaln, log, stdtrit
-from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
+from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero, register_family
+from priory.families.column_terms import ColumnTerm, DensityTerm
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
 from priory.families.open_columns import OpenColumns, OpenGaussians
 from priory.families.open_guards import ColumnGuard, guard_moments
@@ -255,15 +256,14 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     def open(self, statistics: Moments) -> OpenColumns:
         return OpenGaussians(self, statistics)
 
-    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: Moments, estimate: str) -> str:
-        """Add nodes for a Student-t density if the tables have a power, else for a Gaussian density."""
-        centre, precision, *power, constant = self._tables(statistics, estimate)
-        difference = graph("Sub", graph("Mul", cells, 1.0 / statistics.units()), centre)
-        square = graph("Mul", difference, difference)
-        if not power:
-            return graph("Sub", constant, graph("Mul", square, 0.5 * precision))
-        grown = graph("Log", graph("Add", graph("Mul", square, precision), 1.0))
-        return graph("Sub", constant, graph("Mul", grown, power[0]))
+    def column_terms(self, statistics: Moments, estimate: str) -> list[ColumnTerm]:
+        tables, units = self._tables(statistics, estimate), np.broadcast_to(statistics.units(), statistics.n.shape[-1:])
+        form, power = ("student", ["power"]) if len(tables) == 4 else ("normal", [])
+        names = ["centre", "precision", *power, "constant"]
+        return [
+            DensityTerm(form, {name: table[:, j] for name, table in zip(names, tables, strict=True)}, float(units[j]))
+            for j in range(len(units))
+        ]
 
     def evidence(self, statistics: Moments) -> Array:
         """Log evidence of each column, its log density averaged over one step of the resolution, so that it is bounded.

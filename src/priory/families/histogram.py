@@ -19,7 +19,8 @@ from priory.core.display_table import EstimateTable
 from priory.core.logspace import gammaln, log
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.base import Family, GraphBuilder, GroupedRows, NumberBlock, nan_where_zero, register_family
+from priory.families.base import Family, GroupedRows, NumberBlock, nan_where_zero, register_family
+from priory.families.column_terms import BinTerm, ColumnTerm
 from priory.families.leave_one_out import Atom, LeaveOneOutResult, RowRemovals, leave_out_bins, outer_edge
 from priory.families.open_columns import OpenBins, OpenColumns
 from priory.families.open_guards import ColumnGuard, guard_rounded_numbers
@@ -227,16 +228,8 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
             for edges, shares in chosen
         ]
 
-    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: tuple[ValueCounts, ...], estimate: str) -> str:
-        """Add nodes that look up the bin of each cell in a table: the number of inner edges at or below the cell."""
-        columns = []
-        for j, (edges, table) in enumerate(self._tables(statistics, estimate)):
-            cell = graph("Gather", cells, np.array([j]), axis=2)  # (rows, 1, 1)
-            reached = graph("CastLike", graph("GreaterOrEqual", cell, edges[1:-1]), np.array(0))  # (rows, 1, edges)
-            bins = graph("ReduceSum", reached, np.array([2]), keepdims=0)  # (rows, 1)
-            found = graph("Gather", table.T, bins, axis=0)  # (rows, 1, classes)
-            columns.append(graph("Transpose", found, perm=[0, 2, 1]))
-        return graph("Concat", *columns, axis=2)
+    def column_terms(self, statistics: tuple[ValueCounts, ...], estimate: str) -> list[ColumnTerm]:
+        return [BinTerm(edges[1:-1], table) for edges, table in self._tables(statistics, estimate)]
 
     @staticmethod
     def leave_one_out(

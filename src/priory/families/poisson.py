@@ -13,8 +13,9 @@ from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import MAX_EXACT_COUNT, gammaincinv, gammaln, log, log_factorial, x_log_y
 from priory.core.statistics import Statistics, register_record
-from priory.errors import DataError, NotLearnedError
-from priory.families.base import ArrayFamily, GraphBuilder, GroupedRows, register_family
+from priory.errors import NotLearnedError
+from priory.families.base import ArrayFamily, GroupedRows, register_family
+from priory.families.column_terms import ColumnTerm, DensityTerm
 from priory.families.open_columns import OpenColumns, OpenPoisson
 from priory.families.open_guards import ColumnGuard, guard_support
 
@@ -152,22 +153,22 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
     def open(self, statistics: PoissonStatistics) -> OpenColumns:
         return OpenPoisson(self, statistics)
 
-    def onnx_terms(self, graph: GraphBuilder, cells: str, statistics: PoissonStatistics, estimate: str) -> str:
-        """Add nodes for x log θ - θ; log x! is the same for all classes and is left out."""
+    def column_terms(self, statistics: PoissonStatistics, estimate: str) -> list[ColumnTerm] | None:
+        """The negative binomial distribution, or x log θ - θ; log x! is the same for all classes and left out."""
         if estimate == "predictive":
-            raise DataError(
-                "a rate that is integrated out cannot be exported to ONNX: set_params(estimate='mean') first."
-            )
-        rate = self.parameters(statistics, estimate)  # (classes, columns)
+            belief = self.posterior(statistics)
+            a, b = np.asarray(belief.shape), np.broadcast_to(np.asarray(belief.rate), np.shape(belief.shape))
+            constant = a * np.log(b / (b + 1)) - gammaln(a)
+            found = [
+                {"shape": a[:, j], "constant": constant[:, j], "slope": np.log1p(b[:, j])} for j in range(a.shape[1])
+            ]
+            return [DensityTerm("events", parameters) for parameters in found]
+        rate = np.asarray(self.parameters(statistics, estimate))  # (classes, columns)
         if (rate <= 0).any():
-            raise DataError("a rate of zero cannot be exported to ONNX: set_params(estimate='mean') first.")
-        rate = np.where(np.isnan(rate), 1.0, rate)
+            return None
         # with "ml" a class without rows has no rate, and gives no evidence
-        defined = np.where(statistics.n > 0, 1.0, 0.0) if estimate == "ml" else np.ones_like(rate)
-        terms = graph("Sub", graph("Mul", cells, np.log(rate) * defined), rate * defined)
-        inside = graph("And", graph("GreaterOrEqual", cells, 0.0), graph("LessOrEqual", cells, MAX_EXACT_COUNT))
-        inside = graph("And", inside, graph("Equal", graph("Floor", cells), cells))
-        return graph("Where", inside, terms, -np.inf)
+        slope, constant = np.nan_to_num(np.log(rate)), -np.nan_to_num(rate)
+        return [DensityTerm("count", {"slope": slope[:, j], "constant": constant[:, j]}) for j in range(rate.shape[1])]
 
     def draw(self, rng: np.random.Generator, size: int) -> Array:
         return rng.gamma(self.shape, 1 / np.asarray(self.rate), size=(size, *np.shape(self.shape)))

@@ -127,6 +127,8 @@ class TableRows(RowKind[Table]):
             raise DataError(f"alpha is {p.alpha!r}; use a number from 0, 'loo' or None.")
         if isinstance(p.alpha, (int, float)) and not is_valid_alpha(p.alpha):
             raise DataError(f"alpha is {p.alpha!r}; it must be a number from 0 to {MAX_SAMPLE_WEIGHT:g}.")
+        if p.structure not in ("auto", "naive"):
+            raise DataError(f"structure is {p.structure!r}; use 'auto' or 'naive'.")
         if isinstance(p.class_prior, str) and p.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {p.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
         check_class_weight(p.class_weight, p.class_prior)
@@ -378,9 +380,13 @@ class TableRows(RowKind[Table]):
 
     def calibrator(self) -> Calibrator:
         """The fitter of corrections, which uses all kept rows."""
-        from priory.calibration.calibrator import Calibrator  # answers do without it
+        from priory.calibration.calibrator import (
+            Calibrator,  # answers do without it
+            FitPlan,
+        )
 
-        return Calibrator(sys.maxsize, keeps_rows=self.memory > 0)
+        plan = FitPlan(refine=bool(self.parameters.refine), together=self.parameters.structure == "auto")
+        return Calibrator(sys.maxsize, plan, keeps_rows=self.memory > 0)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:

@@ -132,8 +132,6 @@ class TextRows(RowKind[TextBatch]):
             raise DataError(f"pairs is {p.pairs!r}; use 'auto', True or False.")
         check_class_weight(p.class_weight, p.class_prior)
         check_calibration(p)
-        if p.refine not in ("auto", True, False):
-            raise DataError(f"refine is {p.refine!r}; use 'auto', True or False.")
         self.text_model  # noqa: B018  # it checks what it is made of
 
     def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, TextBatch]:
@@ -269,18 +267,21 @@ class TextRows(RowKind[TextBatch]):
         return read_kept_bags(self.vocabulary, documents, bool(self.parameters.refine and self.finer_tokens[0]))
 
     @property
-    def usual_memory(self) -> int:
-        return choose_text_memory(None, self.parameters.refine)
+    def memory(self) -> int:
+        return choose_text_memory(self.parameters.memory, self.parameters.refine) if self.is_calibrated else 0
 
     def calibrator(self) -> Calibrator:
-        from priory.calibration.calibrator import Calibrator  # answers do without it
+        from priory.calibration.calibrator import (
+            Calibrator,  # answers do without it
+            FitPlan,
+        )
         from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD, FinerTokens
 
         refine = self.parameters.refine
+        plan = FitPlan(refine=bool(refine), together=False)
         # refined corrections have many weights; tempering alone has a few
         max_texts = sys.maxsize if refine else MAX_TEXTS_TO_CALIBRATE
-        hold = NO_HOLD if refine is True else SHIFT_HOLD
-        return Calibrator(max_texts, bool(refine), FinerTokens(*self.finer_tokens), hold)
+        return Calibrator(max_texts, plan, FinerTokens(*self.finer_tokens), NO_HOLD if refine is True else SHIFT_HOLD)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:

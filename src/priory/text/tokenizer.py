@@ -216,6 +216,11 @@ def _build_rule(tokenizer: Tokenizer, wide: bool, stems: dict[str, str | None]) 
     return kernel.Rule(tokenizer.analyzer, tokenizer.min_token_length, tokenizer.ngram_range, kinds, lowered, rewrites)
 
 
+def build_character_tables(tokenizer: Tokenizer) -> tuple[Array, Array]:
+    """The kind of each code point and its lower case, for exports."""
+    return _character_tables(tokenizer.lowercase, tokenizer.extra_tokens, tokenizer.reader != "text", True)
+
+
 @lru_cache(maxsize=8)
 def _character_tables(lowercase: bool, extra_tokens: str, is_mail: bool, wide: bool) -> tuple[Array, Array]:
     """The kind of each code point and its lower case, by Python's rules; ``wide`` includes non-ASCII characters."""

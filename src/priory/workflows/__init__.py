@@ -21,6 +21,7 @@
     inspect     list what a model file contains and would reveal
     issue_receipt   state what a model file has learned in a signed receipt
     verify      verify a receipt of forgetting
+    export      make SQL, JavaScript, a page or an ONNX graph that answers as a model file does
     make_card   describe a model file on a page
     release     write a differentially private copy of a model file
 

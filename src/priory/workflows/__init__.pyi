@@ -8,7 +8,9 @@ from priory.storage import inspect as inspect
 from priory.storage.receipt_verifier import RefusedError as RefusedError
 from priory.workflows.database_files import forget_table as forget_table, train_table as train_table
 from priory.workflows.erasure import (
+    ExportedModel as ExportedModel,
     ReceiptFiles as ReceiptFiles,
+    export as export,
     export_file as export_file,
     issue_receipt as issue_receipt,
     make_card as make_card,

@@ -1,4 +1,4 @@
-"""What leaves a model file: receipts of rows that were forgotten, private releases, and the record as JSON."""
+"""What leaves a model file: receipts of forgotten rows, private releases, the record as JSON, SQL, pages and graphs."""
 
 from __future__ import annotations
 
@@ -109,6 +109,60 @@ def make_card(model: PathLike, key: PathLike | None = None) -> ModelCard:
     """A page about a model file, from facts in the file only."""
     loaded = load_classifier(model, key)
     return ModelCard(os.path.basename(model), loaded, inspect(model, key=key).as_dict(), read_chain(loaded))
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """Files made from a model, by the ending of their names, and what people should know about them."""
+
+    files: dict[str, bytes]
+    notes: list[str]
+
+
+def export(
+    model: PathLike | Any,
+    to: str,
+    *,
+    dialect: str = "duckdb",
+    table: str = "rows",
+    with_rows: bool = True,
+    title: str = "",
+    key: PathLike | None = None,
+) -> ExportedModel:
+    """Make a query, a script, a page or a graph that answers as a classifier does.
+
+    Parameters
+    ----------
+    model : a model file, or a fitted classifier
+    to : "sql", "js", "html" or "onnx"
+    dialect : "duckdb", "postgres", "sqlite" or "bigquery"
+        For "sql".
+    table : str
+        The table or view that the query reads, for "sql".
+    with_rows : bool
+        Whether the cells of the training rows that complete rows with gaps are in it. Without them, members read gaps
+        as missing. A page never has them.
+    title : str
+        The heading of a page.
+    key : path, optional
+        The public key of signed models.
+    """
+    from priory.export import javascript, onnx, plan_sources, sql
+
+    name = os.path.basename(model) if isinstance(model, str | os.PathLike) else "model"
+    loaded = load_classifier(model, key) if isinstance(model, str | os.PathLike) else model
+    plan = plan_sources.compile_plan(loaded, with_rows and to != "html")
+    notes = javascript.list_notes(plan)
+    if to == "sql":
+        return ExportedModel({"sql": sql.write_sql(plan, table, dialect).encode()}, notes)
+    if to == "js":
+        types = javascript.write_types().encode()
+        return ExportedModel({"js": javascript.write_javascript(plan).encode(), "d.ts": types}, notes)
+    if to == "html":
+        return ExportedModel({"html": javascript.write_page(plan, title or name).encode()}, notes)
+    if to == "onnx":
+        return ExportedModel({"onnx": onnx.to_onnx(loaded).SerializeToString()}, notes)
+    raise DataError(f"to is {to!r}; use sql, js, html or onnx.")
 
 
 def export_file(model: PathLike, key: PathLike | None = None) -> bytes:

@@ -1,0 +1,217 @@
+"""Which classifiers become scoring plans, and how: tables, texts, and the drop-ins on arrays of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from numpy import ndarray as Array
+
+from priory.calibration import logit_terms
+from priory.calibration.corrections import CalibratedModel
+from priory.errors import DataError
+from priory.estimators.naive_bayes import NaiveBayes
+from priory.estimators.text_classifier import TextClassifier
+from priory.export.scoring_plan import (
+    InputColumn,
+    Linear,
+    ScoringPlan,
+    Standard,
+    TextSum,
+    Tokens,
+    add_naive_bayes,
+    add_pooled_members,
+    list_input_columns,
+    make_gaps,
+    start_plan,
+)
+from priory.families.column_terms import BinTerm, DensityTerm
+from priory.families.text import split_record
+from priory.learning.table_rows import TableRows
+from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from priory.text.document_models import take_token_rows
+from priory.text.token_bags import PAIR_BUCKETS
+from priory.text.token_counts import TokenCounts
+from priory.text.token_features import TokenFeatures
+from priory.text.tokenizer import decode_vocabulary
+
+Compiler = Callable[[Any, bool], ScoringPlan]
+NO_FEATURES = TokenFeatures(np.zeros(0, np.uint8), *(np.zeros(0, np.int64) for _ in range(3)))
+
+
+def compile_plan(fitted: Any, with_rows: bool = True) -> ScoringPlan:
+    """Return the steps of a fitted classifier; without training rows if ``with_rows`` is false.
+
+    A model that has no such form raises DataError, which names an alternative.
+    """
+    compilers: dict[type, Compiler] = {
+        NaiveBayes: _compile_table,
+        TextClassifier: _compile_texts,
+        GaussianNB: _compile_numbers(_add_gaussians),
+        BernoulliNB: _compile_numbers(_add_booleans),
+        MultinomialNB: _compile_numbers(_add_counts),
+        ComplementNB: _compile_numbers(_add_counts),
+    }
+    if type(fitted) not in compilers:
+        raise DataError(f"a {type(fitted).__name__} cannot be exported; NaiveBayes and TextClassifier can.")
+    return compilers[type(fitted)](fitted, with_rows)
+
+
+def _compile_table(fitted: NaiveBayes, with_rows: bool) -> ScoringPlan:
+    learned = fitted.learned_
+    calibrated, rows = learned.calibrated(), cast(TableRows, learned.rows)
+    model: Any = calibrated.model
+    schema, corrections = model.schema, calibrated.corrections
+    kinds = {name: block.kind for block in schema.blocks for name in block.names}
+    for name, values in rows.list_categories(learned.statistics).items():
+        if values.dtype.kind not in "OUS" or not all(isinstance(value, str) for value in values.tolist()):
+            kinds[name] = "number" if len(values) else "label"
+    columns = list_input_columns([name for name in schema.names if name in kinds], kinds)
+    places = {column.name: k for k, column in enumerate(columns)}
+    plan = start_plan(columns, calibrated)
+    plan.notes += [f"column {name!r} was written as {form}: give numbers" for name, form in schema.formats]
+    plan.notes += [f"column {name!r} holds times of {zone}: give local times" for name, zone in schema.zones if zone]
+    texts = [places[b.names[0]] for b in schema.blocks if b.kind == "text"]
+    if corrections is None or not corrections.members:
+        add_naive_bayes(plan, calibrated, places)
+        _add_texts(plan, calibrated, texts)
+        return plan
+    coded = [places[name] for block in schema.blocks if block.kind != "text" for name in block.names]
+    codes = add_pooled_members(plan, corrections, coded)
+    _add_texts(plan, calibrated, texts)
+    plan.gaps = make_gaps(plan, corrections, codes, texts, model.estimated_log_prior(), with_rows)
+    return plan
+
+
+def _compile_texts(fitted: TextClassifier, with_rows: bool) -> ScoringPlan:
+    learned = fitted.learned_
+    if getattr(learned.rows.parameters, "unlabelled", False):
+        raise DataError("a model that uses texts without labels cannot be exported; train it without unlabelled=True.")
+    calibrated = learned.calibrated()
+    plan = start_plan([InputColumn("text", "text", "text")], calibrated)
+    corrections = calibrated.corrections
+    if corrections is not None and corrections.members:
+        add_pooled_members(plan, corrections, [])
+    elif corrections is not None and corrections.tempering.weights[0] != 1.0:
+        raise DataError("a text model that is only tempered cannot be exported; set refine='auto', or calibrate=False.")
+    _add_texts(plan, calibrated, [0])
+    return plan
+
+
+def _add_texts(plan: ScoringPlan, calibrated: CalibratedModel, places: list[int]) -> None:
+    """Add the evidence of each text, tempered if the model is, and the weights of its features."""
+    model: Any
+    model, blocks = calibrated.model.take_texts()
+    corrections, is_alone = calibrated.corrections, not hasattr(model, "schema")
+    has_members = corrections is not None and bool(corrections.members)
+    terms = corrections.terms if corrections is not None and has_members else ()
+    tables = [term.table for term in terms if isinstance(term, logit_terms.TokenWeightTable)]
+    start = 0
+    for t, (place, block) in enumerate(zip(places, blocks, strict=True)):
+        text = model.text if is_alone else model.schema.blocks[t].text_family().build_model(model.estimate)
+        records = model.records if is_alone else split_record(model.statistics.parts[t][0])
+        part = int(calibrated.model.find_parts()[block][0])
+        features = corrections.tokens[t] if corrections is not None and corrections.tokens else NO_FEATURES
+        weights = tables[0][start : start + len(features)] if tables else np.zeros((0, len(plan.classes)))
+        start += len(features)
+        temper = (
+            (1.0, 0.0)
+            if corrections is None
+            else (
+                float(corrections.tempering.weights[1 + part]),
+                float(corrections.tempering.exponents[1 + part]),
+            )
+        )
+        _add_text(plan, place, text, records, features, weights, temper, corrections is not None, not is_alone)
+
+
+def _add_text(
+    plan: ScoringPlan,
+    place: int,
+    text: Any,
+    records: Any,
+    features: TokenFeatures,
+    weights: Array,
+    temper: tuple[float, float],
+    is_relative: bool,
+    skips_empty: bool,
+) -> None:
+    counts, tokenizer = text.select_counts(records), text.vocabulary.tokenizer
+    if not isinstance(counts, TokenCounts) or getattr(text.vocabulary, "unknown", False):
+        raise DataError("hashed words, and a slot for unknown ones, cannot be exported; train without buckets.")
+    if tokenizer.stem is not None or tokenizer.reader != "text":
+        raise DataError("stems and mail are read by Python alone; train without stem, on texts, to export.")
+    found = text.token_weights(records)
+    table = np.asarray(take_token_rows(found.table, np.arange(len(counts))))
+    words, known = counts.tokens(), decode_vocabulary(features.arena, features.ends)
+    row = {word: k for k, word in enumerate(words)}
+    extra = [word for word in known if word not in row]
+    row |= {word: len(words) + k for k, word in enumerate(extra)}
+    size = len(words) + len(extra)
+    of_feature = np.array([row[word] for word in known], dtype=np.int64)
+    is_feature, own = np.zeros(size, dtype=bool), np.zeros((size + len(features.pairs), len(plan.classes)))
+    is_feature[of_feature] = True
+    own[of_feature], own[size:] = weights[: len(known)], weights[len(known) :]
+    table = np.concatenate([table, np.zeros((len(extra), len(plan.classes)))])
+    tokens = Tokens(place, tokenizer, [*words, *extra], features.pairs, PAIR_BUCKETS)
+    plan.terms.append(
+        TextSum(
+            plan.add(plan.tokens, tokens), table, np.asarray(found.constant, dtype=float), text.binary, *temper,
+            is_relative, skips_empty, is_feature, own,
+        )
+    )  # fmt: skip
+
+
+# -- arrays of numbers -----------------------------------------------------------------------------------------------
+
+
+def _compile_numbers(add_terms: Callable[[ScoringPlan, Any, Any], None]) -> Compiler:
+    def compile_numbers(fitted: Any, with_rows: bool) -> ScoringPlan:
+        if "corrections_" in vars(fitted):
+            raise DataError("corrections of this class cannot be exported; fit the model without them.")
+        names = getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(fitted.n_features_in_)])
+        model = fitted.learned_.model()
+        prior = model.log_prior()
+        columns = [InputColumn(str(name), "number", str(name)) for name in names]
+        plan = ScoringPlan(fitted.classes_.tolist(), columns, constant=prior.copy(), fallback=prior, prior=prior)
+        plan.base, plan.shift = np.exp(prior), np.zeros(len(prior))
+        add_terms(plan, fitted, model)
+        return plan
+
+    return compile_numbers
+
+
+def _add_gaussians(plan: ScoringPlan, fitted: Any, model: Any) -> None:
+    centre, precision, constant = model.density_parameters()
+    units = np.broadcast_to(model.moments.units(), centre.shape[1:])
+    for j, unit in enumerate(units.tolist()):
+        given = {"centre": centre[:, j], "precision": precision[:, j], "constant": constant[:, j]}
+        plan.add_column_term(j, DensityTerm("normal", given, unit))
+
+
+def _add_booleans(plan: ScoringPlan, fitted: Any, model: Any) -> None:
+    yes = fitted.feature_log_prob_  # (classes, columns): log P(x = 1 | c)
+    with np.errstate(divide="ignore"):
+        no = np.log1p(-np.exp(yes))
+    if not (np.isfinite(yes).all() and np.isfinite(no).all()):
+        raise DataError("a column that rules a class out cannot be exported; use an alpha above 0.")
+    if fitted.binarize is None:  # x log p + (1 - x) log(1 - p)
+        _add_slopes(plan, yes - no)
+        plan.constant = plan.constant + no.sum(axis=1)
+        return
+    for j in range(yes.shape[1]):
+        cut = np.nextafter(np.array([float(fitted.binarize)]), np.inf)
+        plan.add_column_term(j, BinTerm(cut, np.stack([no[:, j], yes[:, j]], axis=1)))
+
+
+def _add_counts(plan: ScoringPlan, fitted: Any, model: Any) -> None:
+    if not np.isfinite(fitted.feature_log_prob_).all():
+        raise DataError("a column that rules a class out cannot be exported; use an alpha above 0.")
+    _add_slopes(plan, fitted.feature_log_prob_)
+    plan.constant = plan.constant + model.class_term() - model.log_prior()
+
+
+def _add_slopes(plan: ScoringPlan, slopes: Array) -> None:
+    numbers = [plan.add(plan.numbers, Standard(j)) for j in range(len(plan.columns))]
+    plan.terms.append(Linear(numbers, slopes.T))

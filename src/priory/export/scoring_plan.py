@@ -1,0 +1,490 @@
+"""A fitted model as a small program of a few kinds of steps, which SQL, JavaScript and ONNX graphs are made from.
+
+    readers    cells become codes (bins, values), numbers (curves, standard units) or bags of tokens
+    terms      tables, cells of pairs, slopes, a quadratic form, trees, densities and texts add to the logits
+    finish     the share of the base rate, rows with gaps, the limit by the number of rows, and a declared prior
+
+Codes are never negative: the last two of a column are a missing cell and an unknown label, so that a walk is a look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy import ndarray as Array
+
+from priory.calibration import logit_terms
+from priory.calibration.corrections import CalibratedModel, Corrections
+from priory.calibration.missing_cells import N_NEAREST, OTHER_LABEL
+from priory.calibration.table_encoding import MAX_STANDARD_SCORE, N_LEVELS, RANK_STEPS, VALUE_BITS, TableEncoding
+from priory.core.column_kernels import round_to_bits
+from priory.core.logspace import log_normalise
+from priory.errors import DataError
+from priory.families.column_terms import BinTerm, ColumnTerm, DensityTerm
+from priory.model.cells import LabelCells, NumberCells
+from priory.model.model_statistics import MIN_RELATIVE_LOG_LIKELIHOOD
+from priory.tables.dates import split_part_name
+
+ALL_LEVELS = N_LEVELS + 1  # of a pair's column: one more, for unknown labels
+
+
+@dataclass(frozen=True)
+class InputColumn:
+    """A column that a row gives; a part of a date is read from the date."""
+
+    name: str
+    kind: str  # "number", "label" or "text"
+    source: str  # the column of the table
+    part: str = ""  # of a date
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """The code of a number: how many of the cuts it reaches; then one for a missing cell."""
+
+    column: int
+    cuts: Array
+    missing: int
+
+    @property
+    def n_codes(self) -> int:
+        return max(len(self.cuts), self.missing) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The code of a value: its place among the values; then one for a missing cell, and one for other values."""
+
+    column: int
+    values: list[Any]
+
+    @property
+    def n_codes(self) -> int:
+        return len(self.values) + 2
+
+
+Code = Bins | Values
+
+
+@dataclass(frozen=True, eq=False)
+class Polyline:
+    """A number by straight lines between knots, constant beyond them; ``missing`` where it is missing."""
+
+    column: int
+    knots: Array
+    heights: Array
+    missing: float = 0.0
+
+
+@dataclass(frozen=True)
+class Standard:
+    """A number less the centre, in units, between -limit and limit; 0 where it is missing."""
+
+    column: int
+    centre: float = 0.0
+    unit: float = 1.0
+    limit: float = np.inf
+
+
+Number = Polyline | Standard
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """How a text becomes tokens, and the tokens (or buckets of their hashes) that have weights."""
+
+    column: int
+    tokenizer: Any
+    words: list[str]
+    pairs: Array  # buckets of pairs of words
+    n_pair_buckets: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class CodeTerm:
+    """A weight for each code."""
+
+    code: int
+    table: Array  # (codes, classes)
+
+
+@dataclass(frozen=True, eq=False)
+class PairTerm:
+    """A weight for each cell of a pair of codes, by their coarse levels."""
+
+    codes: tuple[int, int]
+    levels: tuple[Array, Array]  # the level of each code
+    table: Array  # (levels of the first, levels of the second, classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A slope for each number."""
+
+    numbers: list[int]
+    slopes: Array  # (numbers, classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """``constant - factor |root (numbers - mean)|^2 / 2`` of each class."""
+
+    numbers: list[int]
+    means: Array
+    roots: Array
+    constants: Array
+    factor: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Oblivious trees: a leaf is the number whose bits, the first test highest, are the outcomes of the tests.
+
+    A number passes if its code is above the test's, and a value if it is equal.
+    """
+
+    tests: Array  # (trees, depth, 2): code of this plan, and its value
+    leaves: Array  # (trees, leaves, classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """A formula of a column of numbers; see `DensityTerm`."""
+
+    column: int
+    form: str
+    parameters: dict[str, Array]
+    unit: float
+    weight: float = 1.0
+    is_relative: bool = False  # below the likeliest class, bounded
+
+
+@dataclass(frozen=True, eq=False)
+class TextSum:
+    """Naive Bayes of a text, below its likeliest class and tempered, and the weights of its features."""
+
+    tokens: int
+    table: Array  # (words, classes)
+    constant: Array  # (classes,)
+    is_binary: bool
+    weight: float  # 1 and exponent 0 without tempering
+    exponent: float  # of the length in thousands of letters
+    is_relative: bool
+    skips_empty: bool
+    feature: Array  # (words,): whether a word is a feature of the regression
+    feature_table: Array  # (words + pairs, classes)
+
+
+Term = CodeTerm | PairTerm | Linear | Quadratic | Trees | Density | TextSum
+
+
+@dataclass(frozen=True, eq=False)
+class Gaps:
+    """Rows with gaps are completed by their nearest training rows, and pooled with tempered naive Bayes."""
+
+    columns: list[int]  # whose gaps are completed: places in `codes`
+    texts: list[int]  # texts that count among the gaps
+    codes: list[int]  # of all columns
+    n_texts: int
+    constant: Array  # (classes,)
+    tables: list[CodeTerm]  # tempered naive Bayes, besides the texts
+    power: int  # of the share of gaps
+    ranks: list[int | None]  # for each code the number that is its rank; None: it is compared by its code
+    weight: Array  # (kept rows,): none without rows
+    cells: list[list[Any]]  # (columns, kept rows)
+    n_nearest: int
+    other_label: int
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """The rule of succession: the classes that are not the likeliest keep ``base / (1 - base of it) / (n + 1)``."""
+
+    n_rows: float
+    base: Array  # (classes,): probabilities
+
+
+@dataclass(eq=False)
+class ScoringPlan:
+    """The steps of a fitted classifier."""
+
+    classes: list[Any]
+    columns: list[InputColumn]
+    codes: list[Code] = field(default_factory=list)
+    numbers: list[Number] = field(default_factory=list)
+    tokens: list[Tokens] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
+    constant: Array = field(default_factory=lambda: np.zeros(0))  # (classes,)
+    fallback: Array = field(default_factory=lambda: np.zeros(0))  # log probabilities if no class is possible
+    share: float = 1.0  # of the terms; the base rate has the rest
+    base: Array = field(default_factory=lambda: np.zeros(0))  # (classes,): probabilities
+    gaps: Gaps | None = None
+    limit: Limit | None = None
+    shift: Array = field(default_factory=lambda: np.zeros(0))  # (classes,): declared less estimated log prior
+    prior: Array = field(default_factory=lambda: np.zeros(0))  # (classes,): the declared one, if nothing is possible
+    notes: list[str] = field(default_factory=list)  # what people should know about the export
+
+    def add(self, steps: list[Any], step: Any) -> int:
+        """Append a step, and return its place."""
+        steps.append(step)
+        return len(steps) - 1
+
+    @property
+    def has_impossible(self) -> bool:
+        """Whether a cell may rule out a class."""
+        tables = [term.table for term in self.terms if isinstance(term, CodeTerm)]
+        forms = [term.form for term in self.terms if isinstance(term, Density)]
+        prior = [self.constant, self.prior, self.fallback]
+        return any(np.isneginf(table).any() for table in (*tables, *prior)) or any(
+            form in ("gamma", "amount", "events", "count") for form in forms
+        )
+
+    def add_column_term(self, column: int, term: ColumnTerm, weight: float = 1.0, is_relative: bool = False) -> None:
+        """Add the term of one column to the plan."""
+        if isinstance(term, DensityTerm):
+            parameters = {name: np.array(value, dtype=float) for name, value in term.parameters.items()}
+            self.terms.append(Density(column, term.form, parameters, term.unit, weight, is_relative))
+            return
+        table = np.array(term.table, dtype=float).T
+        if is_relative:
+            best = table.max(axis=1, keepdims=True)
+            table = np.maximum(table - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)
+        zero = np.zeros((1, table.shape[1]))
+        if isinstance(term, BinTerm):
+            code: Code = Bins(column, np.asarray(term.cuts, dtype=float), len(term.cuts) + 1)
+            table = np.concatenate([table, zero])
+        else:
+            code = Values(column, term.values.tolist())
+            table = np.concatenate([table[:-1], zero, table[-1:]])
+        self.terms.append(CodeTerm(self.add(self.codes, code), weight * table))
+
+
+# -- from a fitted model ---------------------------------------------------------------------------------------------
+
+
+def start_plan(columns: Sequence[InputColumn], calibrated: CalibratedModel) -> ScoringPlan:
+    """A plan with the class prior, the limit and the declared prior of a model."""
+    model, succession = calibrated.model, calibrated.succession
+    estimated, prior = model.estimated_log_prior(), model.log_prior()
+    limit = None
+    if succession is not None:
+        limit = Limit(succession.n_rows, np.exp(log_normalise(succession.log_prior)))
+    classes = model.classes.tolist()
+    with np.errstate(invalid="ignore"):
+        shift = prior - estimated
+    plan = ScoringPlan(classes, list(columns), constant=estimated.copy(), fallback=estimated, limit=limit)
+    plan.base, plan.shift, plan.prior = np.exp(log_normalise(estimated)), shift, log_normalise(prior)
+    return plan
+
+
+def add_naive_bayes(plan: ScoringPlan, calibrated: CalibratedModel, places: dict[str, int]) -> None:
+    """Add the terms of naive Bayes, each with its weight if the model is tempered."""
+    model: Any = calibrated.model
+    tempering = None if calibrated.corrections is None else calibrated.corrections.tempering
+    if tempering is not None and tempering.weights[0] != 1.0:
+        raise DataError(
+            f"a table of {len(plan.classes):,} classes whose prior is weighed cannot be exported; export "
+            "model.without_corrections()."
+        )
+    part_of = {(b, j): part for b, parts in enumerate(model.find_parts()) for j, part in enumerate(parts.tolist())}
+    for choice in model.choices():
+        names = model.schema.blocks[choice.block].names
+        if model.schema.blocks[choice.block].kind == "text":
+            continue
+        terms = choice.family.column_terms(choice.statistics, model.estimate)
+        for k, j in enumerate(choice.positions.tolist()):
+            if terms is None:
+                raise DataError(
+                    f"column {names[j]!r}: {type(choice.family).__name__} has no formula to export; declare another "
+                    "family, or set_params(estimate='mean')."
+                )
+            weight = 1.0 if tempering is None else float(tempering.weights[1 + part_of[choice.block, j]])
+            plan.add_column_term(places[names[j]], terms[k], weight, tempering is not None)
+
+
+# -- corrections -----------------------------------------------------------------------------------------------------
+
+
+def add_pooled_members(plan: ScoringPlan, corrections: Corrections, places: Sequence[int]) -> list[int]:
+    """Add the pooled members of a table; ``places`` are the columns with codes. Return the place of each code."""
+    assert corrections.pool is not None
+    assert corrections.evidence is not None
+    encoding = corrections.encoding
+    codes = [
+        plan.add(plan.codes, _make_code(place, column)) for place, column in zip(places, encoding.columns, strict=True)
+    ]
+    plan.constant = np.zeros(len(plan.classes))
+    plan.share, plan.base = corrections.pool.share, np.exp(log_normalise(corrections.evidence.log_prior))
+    for term in corrections.terms:
+        match term:
+            case logit_terms.CodeTable(table):
+                plan.constant = plan.constant + table[0]
+                plan.terms += split_code_table(encoding, table, codes)
+            case logit_terms.CellTable(pairs, table):
+                plan.terms += _split_cells(encoding, pairs.tolist(), table, codes)
+            case logit_terms.Slopes(slopes, of_scores) if len(slopes):
+                plan.terms.append(Linear(_add_numbers(plan, encoding, places, of_scores), slopes))
+            case logit_terms.QuadraticForm(means, roots, constants, factor):
+                scores = _add_numbers(plan, encoding, places, True)
+                plan.terms.append(Quadratic(scores, means, roots, constants, factor))
+            case logit_terms.TreeSum():
+                plan.terms.append(_add_trees(plan, encoding, places, codes, term))
+    return codes
+
+
+def _make_code(place: int, column: Any) -> Code:
+    if column.is_number:
+        return Bins(place, find_thresholds(column.edges_or_labels), column.n_codes - 1)
+    return Values(place, column.edges_or_labels.tolist())
+
+
+def find_thresholds(edges: Array) -> Array:
+    """The smallest number that reaches each edge once it is rounded, so that exports need not round."""
+    # bisection over the floats themselves, in the order of their bits
+    low = np.full(len(edges), _order_floats(np.array([-np.finfo(float).max]))[0])
+    high = -low
+    for _ in range(65):
+        middle = (low >> 1) + (high >> 1) + (low & high & 1)
+        reaches = round_to_bits(_restore_floats(middle), VALUE_BITS) >= edges
+        low, high = np.where(reaches, low, middle), np.where(reaches, middle, high)
+    return np.asarray(_restore_floats(high))
+
+
+def _order_floats(x: Array) -> Array:
+    bits = x.view(np.int64)
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+
+
+def _restore_floats(order: Array) -> Array:
+    return np.where(order < 0, np.iinfo(np.int64).min - order, order).view(float)
+
+
+def split_code_table(encoding: TableEncoding, table: Array, codes: Sequence[int]) -> list[CodeTerm]:
+    """The table of each column's codes, from (1 + codes, classes); an unknown label adds nothing."""
+    zero = np.zeros((1, table.shape[1]))
+    parts = np.split(table[1:], encoding.starts[1:-1]) if codes else []
+    return [
+        CodeTerm(code, part if column.is_number else np.concatenate([part, zero]))
+        for code, part, column in zip(codes, parts, encoding.columns, strict=True)
+    ]
+
+
+def _split_cells(encoding: TableEncoding, pairs: list[list[int]], table: Array, codes: Sequence[int]) -> list[Term]:
+    levels = [np.append(column.levels, [N_LEVELS - 1, N_LEVELS]) for column in encoding.columns]
+    found: list[Term] = []
+    for (i, j), cells in zip(pairs, table.reshape(len(pairs), N_LEVELS, N_LEVELS, -1), strict=True):
+        padded = np.pad(cells, ((0, 1), (0, 1), (0, 0)))  # nothing for unknown labels
+        found.append(PairTerm((codes[i], codes[j]), (levels[i], levels[j]), padded))
+    return found
+
+
+def _add_numbers(plan: ScoringPlan, encoding: TableEncoding, places: Sequence[int], of_scores: bool) -> list[int]:
+    """Add the normal scores of all numbers, or the standardised numbers, once; return their places."""
+    found = []
+    for place, column in zip(places, encoding.columns, strict=True):
+        if not column.is_number:
+            continue
+        kind = Polyline if of_scores else Standard
+        known = [k for k, number in enumerate(plan.numbers) if isinstance(number, kind) and number.column == place]
+        if known:
+            found.append(known[0])
+        elif of_scores:
+            knots, scores = (column.knots, column.scores) if len(column.knots) > 1 else (np.zeros(1), np.zeros(1))
+            found.append(plan.add(plan.numbers, Polyline(place, knots, scores)))
+        else:
+            number = Standard(place, float(column.mean), float(column.deviation), MAX_STANDARD_SCORE)
+            found.append(plan.add(plan.numbers, number))
+    return found
+
+
+def _add_trees(
+    plan: ScoringPlan, encoding: TableEncoding, places: Sequence[int], codes: Sequence[int], trees: logit_terms.TreeSum
+) -> Trees:
+    """Add bins by the cuts of trees, and return the trees over these codes."""
+    of_column, number = list(codes), 0
+    for j, column in enumerate(encoding.columns):
+        if column.is_number:
+            cuts = np.nextafter(trees.cuts[number], np.inf)  # a number is above a cut if it reaches the next float
+            of_column[j] = plan.add(plan.codes, Bins(places[j], cuts, int(trees.gaps[number])))
+            number += 1
+    tests = trees.tests.astype(np.int64)
+    tests[..., 0] = np.array(of_column)[tests[..., 0]]
+    leaves = trees.factor * trees.leaves.astype(float)
+    if leaves.shape[2] != len(plan.classes):  # of two classes, only the second has a logit
+        leaves = np.concatenate([np.zeros_like(leaves), leaves], axis=2)
+    return Trees(tests, leaves)
+
+
+def make_gaps(
+    plan: ScoringPlan,
+    corrections: Corrections,
+    codes: list[int],
+    text_places: list[int],
+    log_prior: Array,
+    with_rows: bool,
+) -> Gaps | None:
+    """How rows with gaps are answered; None if no column's gaps are completed."""
+    gaps, encoding, evidence = corrections.gaps, corrections.encoding, corrections.evidence
+    assert evidence is not None
+    if gaps is None or not gaps.is_completed[: len(codes)].any():
+        return None
+    has_rows = with_rows and len(gaps.weight) > 0
+    ranks: list[int | None] = []
+    for code, column in zip(codes, encoding.columns, strict=True):
+        heights = column._ranks if len(column.knots) else np.zeros(1)
+        knots = column.knots if len(column.knots) else np.zeros(1)
+        curve = Polyline(plan.codes[code].column, knots, heights, -float(RANK_STEPS // 2))
+        ranks.append(plan.add(plan.numbers, curve) if column.is_number and has_rows else None)
+    cells: list[list[Any]] = []
+    for block in gaps.blocks if has_rows else ():
+        if isinstance(block, NumberCells):
+            columns = np.asarray(block.data, dtype=float).T.tolist()
+            cells += [[None if x != x else x for x in column] for column in columns]
+        elif isinstance(block, LabelCells):
+            for j, values in enumerate(block.data.values):
+                shown = [*values.tolist(), None]  # code -1 is a missing cell
+                cells.append([shown[code] for code in block.data.codes[:, j].tolist()])
+    completed = gaps.is_completed
+    tempered = evidence.temper_cells(encoding, log_prior)
+    return Gaps(
+        columns=np.flatnonzero(completed[: len(codes)]).tolist(),
+        texts=[t for t, done in zip(text_places, completed[len(codes) :].tolist(), strict=True) if done],
+        codes=codes,
+        n_texts=len(text_places),
+        constant=tempered[0],
+        tables=split_code_table(encoding, tempered, codes),
+        power=3 if has_rows else 1,
+        ranks=ranks,
+        weight=gaps.weight if has_rows else np.zeros(0),
+        cells=cells,
+        n_nearest=N_NEAREST,
+        other_label=OTHER_LABEL,
+    )
+
+
+def rank_training_cell(plan: ScoringPlan, j: int, cell: Any) -> int:
+    """The rank of a training row's cell."""
+    gaps = plan.gaps
+    assert gaps is not None
+    number, code = gaps.ranks[j], plan.codes[gaps.codes[j]]
+    if number is not None:
+        step = plan.numbers[number]
+        assert isinstance(step, Polyline)
+        return int(step.missing if cell is None else np.rint(np.interp(cell, step.knots, step.heights)))
+    if isinstance(code, Bins):
+        return code.missing if cell is None else int(np.searchsorted(code.cuts, cell, side="right"))
+    if cell is None:
+        return len(code.values)
+    return code.values.index(cell) if cell in code.values else len(code.values) + 1
+
+
+def list_input_columns(names: Sequence[str], kinds: dict[str, str]) -> list[InputColumn]:
+    """The columns of a table, parts of dates with the column that they are read from."""
+    found = []
+    for name in names:
+        source, part = split_part_name(name)
+        found.append(InputColumn(name, kinds.get(name, "label"), source, part))
+    return found

@@ -1,0 +1,74 @@
+"""Queries: DuckDB, SQLite and PostgreSQL answer as the model does."""
+
+import numpy as np
+import pytest
+
+import query_databases as databases
+from exported_models import HOSTILE, TABLES, make_model, make_rows
+from priory.errors import DataError
+from priory.export.plan_sources import compile_plan
+from priory.export.sql import DIALECTS, write_sql
+
+TABLE = 'ro"ws; DROP'
+
+
+@pytest.fixture(scope="module")
+def ask():
+    """Run a query in a database: `ask(dialect, query, columns, numbers, rows)`."""
+    with databases.start_postgres() if databases.find_postgres() else databases.contextlib.nullcontext() as socket:
+
+        def run(dialect, *given):
+            if dialect == "postgres" and socket is None:
+                pytest.skip("no PostgreSQL server")
+            if dialect == "duckdb":
+                pytest.importorskip("duckdb")
+                return databases.ask_duckdb(*given)
+            return databases.ask_sqlite(*given) if dialect == "sqlite" else databases.ask_postgres(socket, *given)
+
+        yield run
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+@pytest.mark.parametrize("calibrate", ["loo", False])
+@pytest.mark.parametrize("name", TABLES)
+def test_databases_answer_as_the_model_does(ask, name, calibrate, dialect):
+    model, (asked, rows) = make_model(name, calibrate), make_rows(name)
+    numbers = [c for c in asked.columns if asked[c].dtype.kind == "f"]
+    query = write_sql(compile_plan(model), TABLE, dialect)
+    if name == "dates":
+        query = query.replace('"when"', 'CAST("when" AS TIMESTAMP)') if dialect != "sqlite" else query
+    found = ask(dialect, query, TABLE, list(asked.columns), numbers, rows)
+    probabilities = np.array([[float(row[f"P({label})"]) for label in model.classes_] for row in found])
+    np.testing.assert_allclose(probabilities, model.predict_proba(asked), atol=1e-9)
+    sure = np.sort(probabilities, axis=1)[:, -1] - np.sort(probabilities, axis=1)[:, -2] > 1e-9
+    labels = np.array([str(row["prediction"]) for row in found])
+    assert (labels == model.predict(asked).astype(str))[sure].all()
+
+
+def test_names_and_labels_are_quoted():
+    query = write_sql(compile_plan(make_model("mixed", False)), TABLE, "postgres")
+    assert '"""; DROP TABLE rows; --"' in query
+    assert "'''; DROP TABLE rows; --'" in query
+    assert f" {HOSTILE}" not in query
+    assert "`; DROP" not in write_sql(compile_plan(make_model("mixed", False)), "a`; DROP", "bigquery").replace(
+        "\\`", ""
+    )
+
+
+def test_a_query_without_training_rows_is_shorter():
+    model = make_model("mixed", "loo")
+    full, less = (write_sql(compile_plan(model, rows), "rows", "duckdb") for rows in (True, False))
+    assert "training rows" in full.splitlines()[1]
+    assert "holds no training rows" in less
+    assert "priory_kept" not in less
+
+
+def test_what_sql_cannot_say_is_refused_in_one_line():
+    import priory as pr
+
+    plan = compile_plan(pr.TextClassifier().fit(["win cash", "lunch at noon"] * 10, ["spam", "ham"] * 10))
+    with pytest.raises(DataError, match="holds texts, which SQL cannot split into words"):
+        write_sql(plan, "rows", "duckdb")
+    with pytest.raises(DataError, match="use one of duckdb, postgres, sqlite, bigquery"):
+        write_sql(compile_plan(make_model("labels", False)), "rows", "oracle")
+    assert list(DIALECTS) == ["duckdb", "postgres", "sqlite", "bigquery"]
