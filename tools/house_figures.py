@@ -32,16 +32,16 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (845, 7),
-    "calibration": (3_140, 23),
+    "calibration": (3_190, 23),
     "cli": (1_996, 14),
-    "core": (1_935, 16),
+    "core": (1_940, 16),
     "estimators": (1_925, 15),
     "evaluation": (1_000, 12),
     "export": (2_250, 11),
     "families": (2_435, 19),
     "leakage": (1_730, 16),
-    "learning": (2_610, 17),
-    "model": (2_595, 14),
+    "learning": (2_620, 17),
+    "model": (2_618, 14),
     "naive_bayes": (950, 7),
     "plots": (850, 6),
     "regression": (1_425, 9),
@@ -54,7 +54,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "workflows": (3_370, 22),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
-MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_580, 6, 125
+MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_584, 6, 125
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 10.3, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")

@@ -54,6 +54,46 @@ def test_pairs_are_weighed_where_they_help(whole, reviews):
     assert "refinement" in whole.corrections_.names
 
 
+def make_misspelled(n, seed=0):
+    """Made-up words, each seldom there twice, whose class is told by a syllable in them."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(["north", "south"], n).tolist()
+    syllables = {"north": ["ska", "vik"], "south": ["ela", "ino"]}
+    letters = list("abcdefghijklmnopqrstuvwxyz")
+
+    def make_word(label):
+        before, after = ("".join(rng.choice(letters, 2)) for _ in range(2))
+        return before + rng.choice(syllables[label]) + after
+
+    return [" ".join(make_word(label) for _ in range(6)) for label in labels], labels
+
+
+def test_characters_are_weighed_where_words_are_seldom_seen_twice():
+    texts, labels = make_misspelled(400)
+    new, truth = make_misspelled(200, seed=1)
+    model = pr.TextClassifier().fit(texts, labels)
+    assert model.score(new, truth) > 0.95
+    assert pr.TextClassifier(analyzer="word").fit(texts, labels).score(new, truth) < 0.8
+    single = [model.predict_proba_one(text)["north"] for text in new]
+    assert single == pytest.approx(model.predict_proba(new)[:, 0].tolist(), abs=1e-6)
+    for ledger, p in zip(model.explain(new[:20]), model.predict_proba(new[:20]), strict=True):
+        assert ledger.probabilities() == pytest.approx(p, abs=1e-6)
+    # a function of the record: nothing is left of a forgotten text, and parts merge
+    more = model.partial_fit(new[:40], truth[:40]).forget(new[:40], truth[:40])
+    assert np.array_equal(more.predict_proba(new), pr.TextClassifier().fit(texts, labels).predict_proba(new))
+    halves = [pr.TextClassifier().fit(texts[at], labels[at]) for at in (slice(0, 200), slice(200, None))]
+    assert np.array_equal((halves[0] + halves[1]).predict_proba(new), more.predict_proba(new))
+
+
+def test_punctuation_and_emoji_are_weighed_in_pairs():
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["glad", "sad"], 300).tolist()
+    marks = {"glad": "😀", "sad": "…"}
+    texts = [f"{' '.join(rng.choice(FILLERS, 5))} {marks[label]} {rng.choice(FILLERS)}" for label in labels]
+    assert pr.TextClassifier().fit(texts[:200], labels[:200]).score(texts[200:], labels[200:]) > 0.95
+    assert pr.TextClassifier(pairs=False).fit(texts[:200], labels[:200]).score(texts[200:], labels[200:]) < 0.7
+
+
 def test_pairs_are_left_alone_where_words_say_it_all():
     rows, labels = inbox()
     texts = [row["text"] for row in rows]

@@ -427,5 +427,9 @@ def test_texts_are_read_once_by_a_fit_that_keeps_them(monkeypatch):
     monkeypatch.setattr(
         Tokenizer, "build_rule", lambda self, texts: rules.append(len(texts)) or build_rule(self, texts)
     )
-    pr.TextClassifier().fit(TEXTS * 20, LABELS * 20)
+    pr.TextClassifier(pairs=False, analyzer="word").fit(TEXTS * 20, LABELS * 20)
     assert rules == [20 * len(TEXTS)]
+    rules.clear()
+    pr.TextClassifier().fit(TEXTS * 20, LABELS * 20)
+    assert rules[:2] == [20 * len(TEXTS)] * 2  # for words and for pairs; what is read then are distinct words
+    assert max(rules[2:]) < 2000

@@ -57,6 +57,23 @@ def test_products_of_any_width_and_the_order_of_columns_are_those_of_scipy(kerne
     assert np.array_equal(kernel.order_entries(indices, 12), np.argsort(indices, kind="stable"))
 
 
+@pytest.mark.parametrize("kernel", [sparse, sparse_reference])
+def test_rows_of_parts_are_united(kernel):
+    rng = np.random.default_rng(0)
+    ends, part_ends = (np.append(0, np.cumsum(rng.integers(0, 5, n))) for n in (30, 20))
+    ids, parts = rng.integers(0, 20, ends[-1]), rng.integers(0, 12, part_ends[-1]).astype(np.int32)
+    counted, united = np.zeros(31, np.int64), np.zeros(31, np.int64)
+    kernel.unite_rows(ends, ids, part_ends, parts, np.full(12, -1), None, counted)
+    out = np.empty(counted[-1], np.int32)
+    kernel.unite_rows(ends, ids, part_ends, parts, np.full(12, -1), out, united)
+    assert np.array_equal(counted, united)
+    for i in range(30):
+        own = {p for e in ids[ends[i] : ends[i + 1]] for p in parts[part_ends[e] : part_ends[e + 1]].tolist()}
+        found = out[united[i] : united[i + 1]].tolist()
+        assert len(found) == len(own)
+        assert set(found) == own
+
+
 @pytest.mark.parametrize("scale", [0.1, 30, 1000])
 @pytest.mark.parametrize("n_logits", [1, 3])
 def test_losses_and_slopes_are_those_of_the_twin(n_logits, scale):

@@ -44,6 +44,31 @@ def order_entries(indices: np.ndarray, width: int) -> np.ndarray:
     return np.argsort(indices, kind="stable")
 
 
+def unite_rows(
+    ends: np.ndarray,
+    ids: np.ndarray,
+    part_ends: np.ndarray,
+    parts: np.ndarray,
+    seen: np.ndarray,
+    out: np.ndarray | None,
+    out_ends: np.ndarray,
+) -> None:
+    """The distinct parts of all entries of each row, in the order in which they are met, into ``out`` and ``out_ends``.
+
+    The parts of entry ``e`` are ``parts[part_ends[e] : part_ends[e + 1]]``. ``seen`` (columns,) begins with -1. Without
+    ``out`` they are only counted.
+    """
+    n = 0
+    for i in range(len(ends) - 1):
+        met = [parts[part_ends[e] : part_ends[e + 1]] for e in ids[ends[i] : ends[i + 1]].tolist()]
+        found = list(dict.fromkeys(np.concatenate([parts[:0], *met]).tolist()))
+        seen[found] = i
+        if out is not None:
+            out[n : n + len(found)] = found
+        n += len(found)
+        out_ends[i + 1] = n
+
+
 def judge_logits(
     logits: np.ndarray,
     group: np.ndarray,

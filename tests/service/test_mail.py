@@ -149,11 +149,10 @@ def test_the_quick_way_imports_little(mail):
         assert b" " + heavy + b"\n" not in done.stderr
 
 
-def explained(doubt="contrary", typicality=1.0, rival=0.0):
-    sides = {
-        "spam": {"for": 90.0, "against": 80.0, "share_against": typicality, "typicality": typicality},
-        "ham": {"for": 80.0, "against": 90.0, "share_against": rival, "typicality": rival},
-    }
+def explained(doubt="contrary", typicality=1.0, rival=0.0, rival_for=0.001):
+    own = {"share_for": 1.0, "share_against": typicality, "typicality": typicality}
+    other = {"share_for": rival_for, "share_against": rival, "typicality": rival}
+    sides = {"spam": {"for": 90.0, "against": 80.0, **own}, "ham": {"for": 80.0, "against": 90.0, **other}}
     return {"evidence": [], "doubt": doubt, "sides": sides}
 
 
@@ -178,10 +177,14 @@ def test_a_verdict_is_unsure_for_a_reason(found, thresholds, label, doubt):
     assert (f"doubt={doubt}" in verdict.format()) == bool(doubt)
 
 
-def test_the_probability_of_an_unusual_message_goes_to_a_half():
-    usual, odd = (make_verdict("spam", 0.99, explained(typicality=t), FilterThresholds()) for t in (0.5, 0.001))
-    assert usual.probability == 0.99
-    assert 0.5 < odd.probability < 0.51
+def test_the_probability_is_bounded_by_the_contrary_evidence_alone():
+    def find_probability(typicality, rival_for):
+        found = explained(typicality=typicality, rival_for=rival_for)
+        return make_verdict("spam", 0.99, found, FilterThresholds()).probability
+
+    assert find_probability(0.5, 0.001) == 0.99  # few hams have as little for them, and many spams as much against
+    assert find_probability(0.1, 0.01) == pytest.approx(10**0.9 / (1 + 10**0.9))
+    assert find_probability(0.001, 0.3) == 0.5
 
 
 @pytest.mark.parametrize("given", [{"max_unsure": "2"}, {"certainty": "x"}, {"rates": "spam=-1"}])

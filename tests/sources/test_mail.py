@@ -394,7 +394,7 @@ def prefixed(raw, prefix, reader="mail"):
 
 def test_words_of_headers_have_a_prefix_and_those_that_name_the_mailbox_are_left_out():
     raw = b"Received: from bad.example (1.2.3.4)\nX-Mailer: Bulk 3\nSubject: Free!\nList-Id: a\nX-Priory: spam\n\nhi"
-    assert prefixed(raw, "received") == ["from", "bad", "example"]
+    assert prefixed(raw, "received") == []
     assert prefixed(raw, "xmailer") == ["Bulk", "3"]
     text = mail_module.read_mail(raw).text
     assert text.startswith("[=]\nFree!\n\nhi\n\n")

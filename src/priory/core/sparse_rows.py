@@ -55,6 +55,23 @@ def sum_entries(ends: Array, values: Array) -> Array:
     return np.diff(sums[ends])
 
 
+def unite_parts(ends: Array, ids: Array, part_ends: Array, parts: Array, width: int) -> tuple[Array, Array]:
+    """The distinct parts of the entries of each row, as row pointers and columns below ``width``.
+
+    The parts of entry ``e`` are ``parts[part_ends[e] : part_ends[e + 1]]``.
+
+    >>> united = unite_parts(np.array([0, 2]), np.array([1, 0]), np.array([0, 2, 4]), np.array([7, 8, 9, 7]), 10)
+    >>> [found.tolist() for found in united]
+    [[0, 3], [9, 7, 8]]
+    """
+    given = ends.astype(np.int64), ids.astype(np.int64), part_ends.astype(np.int64), parts.astype(np.int32)
+    found_ends = np.zeros(len(ends), dtype=np.int64)
+    kernel.unite_rows(*given, np.full(width, -1, dtype=np.int64), None, found_ends)
+    found = np.empty(found_ends[-1], dtype=np.int32)
+    kernel.unite_rows(*given, np.full(width, -1, dtype=np.int64), found, found_ends)
+    return found_ends, found
+
+
 def are_entries_sorted(ends: Array, columns: Array) -> bool:
     """Whether the columns of each row are strictly increasing."""
     rises = np.append(columns[1:] > columns[:-1], True)

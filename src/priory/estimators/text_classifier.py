@@ -51,8 +51,9 @@ class TextClassifier(CorrectedClassifier):
         are left out (at most 500 of them); from then on it is as good as declared, until the next ``fit``.
     ngram_range : (int, int)
         The shortest and the longest n-grams of words (or of characters).
-    analyzer : "word", "char" or "char_wb"
-        Tokens are words, n-grams of characters, or n-grams of characters inside of words.
+    analyzer : "auto", "word", "char" or "char_wb"
+        Tokens are words, n-grams of characters, or n-grams of characters inside of words. "auto" counts words, and its
+        refinement weighs the n-grams of characters in them too where that helps texts that are left out.
     lowercase : bool
         Whether texts are read in lower case.
     min_token_length : int
@@ -63,7 +64,7 @@ class TextClassifier(CorrectedClassifier):
         Characters that are tokens of their own, such as "!?".
     reader : "text", "mail" or "mail_body"
         Documents are texts; or messages, whose words count with a prefix that says where they stood: headers
-        (``received:``), links (``url:``), tags (``html:``), attachments (``part:``, ``file:``), text that is not shown
+        (``from:``), links (``url:``), tags (``html:``), attachments (``part:``, ``file:``), text that is not shown
         (``hidden:``). "mail_body" leaves out all headers but the subject.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
@@ -96,9 +97,9 @@ class TextClassifier(CorrectedClassifier):
         out. "auto" is careful: a shift of all texts alike, which is what carries over least to texts from elsewhere, is
         held back. True goes as far as texts like those learned gain from it, and keeps more of them (``memory``).
     pairs : "auto", True or False
-        Whether the refinement weighs pairs of neighbouring words too: if that helps much and there are not too many
-        ("auto"), always, or never, which is the default: they carry over least to texts from elsewhere. Only where
-        tokens are single words.
+        Whether the refinement weighs pairs of neighbours too, which are words, single letters, punctuation and emoji:
+        if that clearly helps texts that are left out and there are not too many ("auto"), always, or never. "auto"
+        leaves them out of mail, where they carry over least to other mailboxes. Only where tokens are single words.
     memory : int, optional
         The number of texts that the model keeps a fair sample of, as bags of tokens, to derive corrections from
         whenever it has learned, forgotten or merged. By default 20,000, 50,000 if ``refine`` is true, and 5,000 if it
@@ -177,7 +178,7 @@ class TextClassifier(CorrectedClassifier):
         *,
         alpha: float | Literal["evidence", "loo"] = 1.0,
         ngram_range: tuple[int, int] = (1, 1),
-        analyzer: Analyzer = "word",
+        analyzer: Analyzer | Literal["auto"] = "auto",
         lowercase: bool = True,
         min_token_length: int = 2,
         stem: str | None = None,
@@ -196,7 +197,7 @@ class TextClassifier(CorrectedClassifier):
         class_weight: ClassWeight | None = None,
         calibrate: Literal["loo", False] = "loo",
         refine: bool | Literal["auto"] = "auto",
-        pairs: bool | Literal["auto"] = False,
+        pairs: bool | Literal["auto"] = "auto",
         memory: int | None = None,
         refresh_after: float = 0.1,
         unlabelled: bool = False,

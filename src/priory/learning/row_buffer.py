@@ -29,6 +29,7 @@ from priory.model.cells import NO_LIMIT, RowSample, finish_row_hash
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel, OpenSample, RowT
 from priory.text.text_model import open_kernel
+from priory.text.token_bags import read_token_rows
 from priory.text.token_features import SingleTextReader, TokenFeatures, make_pair_hasher
 from priory.text.tokenizer import Tokenizer
 
@@ -366,9 +367,12 @@ class TokenFinder:
         self.tokens, self.pairs = tokens, make_pair_hasher(tokenizer) if len(tokens.pairs) else None
 
     def find(self, text: str | bytes) -> Array:
-        """Indices of the distinct tokens and word pairs of a text."""
+        """Indices of the distinct tokens, pairs of words and n-grams of characters of a text."""
         nodes, _ = self.kernel.find(*self.reader.prepare(text))
         columns = self.column[nodes[nodes < len(self.column)]]
         if self.pairs is not None:
             columns = np.append(columns, self.tokens.find_pairs(self.pairs.list_buckets(text)))
+        if len(self.tokens.characters):
+            arena, ends, _ = read_token_rows([text], self.reader.tokenizer)
+            columns = np.append(columns, np.unique(self.tokens.split_words(arena, ends)[1]))
         return np.asarray(columns[columns >= 0])

@@ -28,8 +28,8 @@ from priory.text.document_models import BagOfWords, WeightTable, take_token_rows
 from priory.text.normal_forms import Document
 from priory.text.sparse_counts import make_dense_counts
 from priory.text.token_counts import TokenCounts
-from priory.text.token_features import TokenFeatures, make_pair_hasher
-from priory.text.tokenizer import Tokenizer, find_token_spans
+from priory.text.token_features import TokenFeatures, make_pair_hasher, make_pair_tokenizer
+from priory.text.tokenizer import Tokenizer, encode_vocabulary, find_token_spans
 from priory.text.vocabulary import UNKNOWN_TOKEN
 
 if TYPE_CHECKING:
@@ -356,23 +356,57 @@ def add_feature_lines(
 ) -> list[LedgerLine]:
     """Add the weights (features, classes) of words to their lines, and lines of pairs of neighbouring words.
 
-    A text is a row of unit length, in which all features have the same value.
+    A text is a row of unit length, in which all features have the same value. The weights of characters are added to
+    the lines of the words that they are in, in equal shares.
     """
+    spelled = _weigh_characters(document, tokenizer, features, weights) if len(features.characters) else {}
+    known = {line.name for line in lines}
+    lines = [*lines, *(word.line for name, word in spelled.items() if name not in known)]
     columns = features.find_tokens([line.name for line in lines], row_of_token)
     pairs = find_pair_lines(document, tokenizer, features) if len(features.pairs) else {}
-    scale = 1 / math.sqrt(max((columns >= 0).sum() + len(pairs), 1))
+    n_ngrams = round(sum(word.ngrams for word in spelled.values()))
+    scale = 1 / math.sqrt(max((columns >= 0).sum() + len(pairs) + n_ngrams, 1))
     found = []
     for line, column in zip([*lines, *pairs.values()], [*columns.tolist(), *pairs], strict=True):
         added = scale * weights[column] if column >= 0 else np.zeros(weights.shape[1])
+        if column not in pairs and line.name in spelled:
+            added = added + scale * spelled[line.name].weights
         evidence = np.array(line.log_likelihood or np.zeros(weights.shape[1])) + added
         found.append(replace(line, log_likelihood=tuple(evidence.tolist())))
     return found
 
 
+class SpelledWord(NamedTuple):
+    """A word of a text with its share of the n-grams of characters, and of their weights."""
+
+    line: LedgerLine  # without evidence
+    ngrams: float
+    weights: Array  # (classes,)
+
+
+def _weigh_characters(
+    document: Document, tokenizer: Tokenizer, features: TokenFeatures, weights: Array
+) -> dict[str, SpelledWord]:
+    """The words of a text that have n-grams of characters with a weight."""
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for word, start, end in find_token_spans(document, tokenizer):
+        spans.setdefault(word, []).append((start, end))
+    ends, columns = features.split_words(*encode_vocabulary(list(spans)))
+    _, which, times = np.unique(columns, return_inverse=True, return_counts=True)
+    shares = 1 / times[which]  # (n-grams,): of each word that has it
+    return {
+        word: SpelledWord(
+            LedgerLine(word, len(at), (), tuple(at)), shares[a:b].sum(), shares[a:b] @ weights[columns[a:b]]
+        )
+        for (word, at), a, b in zip(spans.items(), ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+        if b > a
+    }
+
+
 def find_pair_lines(document: Document, tokenizer: Tokenizer, features: TokenFeatures) -> dict[int, LedgerLine]:
     """Map the columns of the pairs of neighbouring words in a text to lines without evidence."""
     spans: dict[str, list[tuple[int, int]]] = {}
-    for pair, start, end in find_token_spans(document, replace(tokenizer, ngram_range=(2, 2))):
+    for pair, start, end in find_token_spans(document, make_pair_tokenizer(tokenizer)):
         spans.setdefault(pair, []).append((start, end))
     hasher, found = make_pair_hasher(tokenizer), {}
     for pair, at in spans.items():

@@ -304,6 +304,7 @@ def _convert_side(side: SideOfClass) -> dict[str, JSONValue]:
     return {
         "for": round(side.evidence_for, 1),
         "against": round(side.evidence_against, 1),
+        "share_for": round(side.share_for, 5),
         "share_against": round(side.share_against, 5),
         "typicality": round(side.typicality, 5),
         "texts": side.n_texts,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DEFAULT_HEADER = "X-Priory"
 EXIT_OTHER_CLASS, EXIT_UNSURE, EXIT_TRY_AGAIN = 1, 2, 75  # 75: sysexits.h, "try again later"
 MAX_EVIDENCE_IN_HEADER = 5
+SHARE_EXPONENT = 0.9  # shares of messages that are at least as extreme overstate what they tell
 MAX_SHOWN_LENGTH = 40  # characters of a word
 MAX_ENCODED_BYTES = 45  # 60 characters in base 64; an encoded word may have 75 characters
 SECONDS_TO_ANSWER = 20.0
@@ -222,15 +223,17 @@ def check_text_model(model: object, path: str) -> TextClassifier:
 def make_verdict(label: str, probability: float, explained: dict[str, Any], thresholds: FilterThresholds) -> Verdict:
     """Judge a message by the likeliest label, its probability and the ledger.
 
-    The probability of a message that is less typical than twice ``max_unsure`` is mixed with 1 / classes: the less
-    typical it is, the less the sum of its log odds says.
+    Whoever writes a message can add evidence for its label, but cannot take away what speaks against it. So its odds
+    are at most the odds by the contrary evidence alone: how many messages of its class have as much against it, by how
+    many of another class have as little for that (but even odds remain).
     """
     lines = explained["evidence"][:MAX_EVIDENCE_IN_HEADER]
     evidence = tuple((str(line["name"]), float(line["decibans"])) for line in lines)
     doubt, sides = thresholds.find_doubt(label, probability, explained), explained.get("sides", {})
     if label in sides and doubt != "young":
-        typical = min(1.0, sides[label]["typicality"] / max(2 * thresholds.max_unsure, 1e-9))
-        probability = typical * probability + (1 - typical) / len(sides)
+        others = max((side["share_for"] for name, side in sides.items() if name != label), default=0.0)
+        odds = (sides[label]["share_against"] / max(others, 1e-9)) ** SHARE_EXPONENT
+        probability = min(probability, max(odds / (1 + odds), 1 / 2))
     both = (float(sides[label]["for"]), float(sides[label]["against"])) if label in sides else None
     return Verdict(None if doubt else label, probability, evidence, doubt, both)
 

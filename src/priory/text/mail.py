@@ -1,7 +1,7 @@
 """Convert mail to text, as filters read it.
 
 The text has the subject, the addresses and the visible text of all parts; then, under a prefix, words that say where
-they stood: headers (``received:``, ``xmailer:``), links (``url:``), tags of HTML (``html:``), types and names of
+they stood: headers (``from:``, ``xmailer:``), links (``url:``), tags of HTML (``html:``), types and names of
 attachments (``part:``, ``file:``), hidden text (``hidden:``), and what was cut or guessed (``flag:``). A colon stands
 only inside of such words.
 
@@ -10,7 +10,6 @@ Every step has a limit, so that no message takes much time or memory: 1 MB of an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -34,18 +33,17 @@ MARKS: dict[Reader, str] = {"mail": "[=]\n", "mail_body": "[-]\n"}  # the first 
 MARK_LENGTH = 4
 
 HEADERS_TO_READ = (b"subject", b"from", b"reply-to", b"to", b"cc")
-# Added after delivery (whether it was read, where it is stored, other filters' verdicts); dates; the envelope; and the
-# headers of mailing lists. The last two are a dozen in a message and say the same: the mailbox or list it came through.
+# Added after delivery (whether it was read, where it is stored, other filters' verdicts); dates; the envelope; the way
+# that the message took; and the headers of mailing lists. The last three are dozens of words in a message that say the
+# same: the mailbox or list it came through.
 HEADERS_TO_SKIP = frozenset(
     b"""x-priory x-bogosity x-spambayes-classification x-dspam-result status x-status x-keywords x-uid x-uidl x-imap
     x-imapbase x-mozilla-status x-mozilla-status2 x-mozilla-keys x-gmail-labels x-folder content-length lines
-    date delivery-date x-original-date x-originalarrivaltime
+    received date delivery-date x-original-date x-originalarrivaltime
     delivered-to return-path sender errors-to mailing-list precedence x-beenthere x-loop x-mailing-list
     x-mailman-version""".split()
 )
 HEADER_PREFIXES_TO_SKIP = (b"x-spam-", b"x-priory-", b"list-")
-WORDS_WITHOUT_DIGITS = (b"received",)  # numbers in them are identifiers and dates
-DIGITLESS_WORD_PATTERN = re.compile(r"\b[^\W\d]+\b")
 MAX_VALUES_PER_HEADER = 10
 MAX_PREFIX_CHARACTERS = 30
 MAX_PREFIXED_WORDS = 20_000  # of a message
@@ -203,7 +201,6 @@ def _prefix_header_words(headers: Headers, flags: Flags) -> Iterator[str]:
         if name in HEADERS_TO_SKIP or name.startswith(HEADER_PREFIXES_TO_SKIP):
             continue
         prefix = "".join(WORD_PATTERN.findall(name.decode("latin-1")))[:MAX_PREFIX_CHARACTERS] or "header"
-        pattern = DIGITLESS_WORD_PATTERN if name in WORDS_WITHOUT_DIGITS else WORD_PATTERN
         for value in _decode_values(values, flags):
-            for word in pattern.findall(normalize_mail(value, flags)):
+            for word in WORD_PATTERN.findall(normalize_mail(value, flags)):
                 yield f"{prefix}:{word[:MAX_WORD_CHARACTERS]}"

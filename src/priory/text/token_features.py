@@ -1,20 +1,21 @@
-"""The tokens and pairs of words that corrections give a weight to, chosen once; and one document read at a time."""
+"""The tokens, pairs and n-grams of characters that corrections give a weight to; and one document read at a time."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy import ndarray as Array
 
 from priory.core._kernel import text as kernel
-from priory.core.sparse_rows import SparseRows, sum_entries
+from priory.core.sparse_rows import SparseRows, sum_entries, unite_parts
 from priory.core.statistics import register_record
 from priory.text import tokenizer as reading
 from priory.text import vocabulary as hashing
-from priory.text.documents import DocumentBatch, prepare_document, read_documents
+from priory.text.documents import DocumentBatch, PackedDocuments, prepare_document, read_documents
 from priory.text.normal_forms import Document
 from priory.text.token_bags import PAIR_BUCKETS, AnyDocuments, TokenBags, count_letters
 from priory.text.token_counts import BagCounts, TokenCounts
@@ -56,6 +57,16 @@ class SingleTextHasher:
 
 
 PAIR_SALT = 0
+CHARACTER_BUCKETS = 1 << 22  # for n-grams of characters
+CHARACTER_NGRAMS = (2, 5)
+BLOCKS_WITH_SYMBOLS = ((0x21, 0x3100), (0xFE30, 0xFF66), (0x1F000, 0x1FB00))
+
+
+@lru_cache(maxsize=1)
+def list_marks() -> str:
+    """All punctuation marks, symbols and emoji."""
+    every = (chr(code) for start, end in BLOCKS_WITH_SYMBOLS for code in range(start, end))
+    return "".join(mark for mark in every if unicodedata.category(mark)[0] in "PS" and mark != "_")
 
 
 def has_word_pairs(tokenizer: Tokenizer) -> bool:
@@ -63,14 +74,27 @@ def has_word_pairs(tokenizer: Tokenizer) -> bool:
     return tokenizer.analyzer == "word" and tokenizer.ngram_range == (1, 1)
 
 
+def make_pair_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
+    """Make a tokenizer for pairs of neighbours: words, single letters, and (not in mail) punctuation and emoji."""
+    marks = list_marks() if tokenizer.reader == "text" else ""
+    return replace(tokenizer, ngram_range=(2, 2), min_token_length=1, extra_tokens=tokenizer.extra_tokens + marks)
+
+
 def make_pair_hasher(tokenizer: Tokenizer) -> SingleTextHasher:
     """Make a hasher for the pairs of single documents."""
-    return SingleTextHasher(replace(tokenizer, ngram_range=(2, 2)), PAIR_BUCKETS, PAIR_SALT)
+    return SingleTextHasher(make_pair_tokenizer(tokenizer), PAIR_BUCKETS, PAIR_SALT)
+
+
+def hash_characters(arena: Array, ends: Array) -> tuple[Array, Array]:
+    """The buckets of the n-grams of characters of each word, with its beginning and end, as sparse rows."""
+    words = PackedDocuments(arena, np.append(0, ends))
+    tokenizer = Tokenizer(lowercase=False, analyzer="char_wb", ngram_range=CHARACTER_NGRAMS)
+    return hashing.encode_hashed_documents(words, tokenizer, CHARACTER_BUCKETS, PAIR_SALT)[:2]
 
 
 def read_word_pairs(documents: DocumentBatch, tokenizer: Tokenizer) -> TokenBags:
     """Hash the pairs of words of each document."""
-    pairs = replace(tokenizer, ngram_range=(2, 2))
+    pairs = make_pair_tokenizer(tokenizer)
     indptr, buckets, occurrences = hashing.encode_hashed_documents(documents, pairs, PAIR_BUCKETS, PAIR_SALT)
     rows = indptr.astype(np.int64), buckets.astype(np.int64), occurrences
     return TokenBags(np.zeros(0, np.uint8), np.zeros(0, np.int64), *rows, count_letters(documents))
@@ -98,28 +122,30 @@ MIN_FEATURE_COUNT = 2  # a token of a single document does not generalise
 
 @register_record(
     "TokenFeatures",
-    axes={"arena": "k", "ends": "v", "buckets": "b", "pairs": "t"},
-    dtypes={"arena": "u1", "ends": "i8", "buckets": "i8", "pairs": "i8"},
+    axes={"arena": "k", "ends": "v", "buckets": "b", "pairs": "t", "characters": "h"},
+    dtypes={"arena": "u1", "ends": "i8", "buckets": "i8", "pairs": "i8", "characters": "i8"},
     reveals="words, or buckets of words, that at least two training texts had; with few texts, words of one too",
 )
 @dataclass(frozen=True, eq=False)
 class TokenFeatures:
     """Sorted tokens (``arena`` and ``ends``), or the numbers of ``buckets`` if tokens are hashed.
 
-    ``pairs`` are the buckets of pairs of words.
+    ``pairs`` are the buckets of pairs of words, ``characters`` the buckets of n-grams of characters.
     """
 
     arena: Array  # uint8
     ends: Array  # (tokens,)
     buckets: Array  # (buckets,)
     pairs: Array  # (pairs,)
+    characters: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # (n-grams,)
 
     def find_fault(self) -> str | None:
         if not reading.is_valid_vocabulary(self.arena, self.ends) or (len(self.ends) and len(self.buckets)):
             return "the tokens are not UTF-8, do not follow one another, or one of them is there twice"
-        if self.pairs.max(initial=-1) >= PAIR_BUCKETS:
+        if self.pairs.max(initial=-1) >= PAIR_BUCKETS or self.characters.max(initial=-1) >= CHARACTER_BUCKETS:
             return "a pair has a bucket that is not there"
-        is_sorted = [(np.diff(numbers, prepend=-1) > 0).all() for numbers in (self.buckets, self.pairs)]
+        hashed = self.buckets, self.pairs, self.characters
+        is_sorted = [(np.diff(numbers, prepend=-1) > 0).all() for numbers in hashed]
         return None if all(is_sorted) else "the buckets are not sorted"
 
     @classmethod
@@ -142,12 +168,20 @@ class TokenFeatures:
         buckets, times = np.unique(pairs.ids, return_counts=True)
         return replace(self, pairs=buckets[times >= MIN_FEATURE_COUNT])
 
+    def add_characters(self, words: TokenBags, max_ngrams: int) -> TokenFeatures:
+        """Add n-grams of characters in words that occur in at least two documents; if there are too many, none."""
+        ends, buckets = hash_characters(words.arena, words.ends)
+        known, parts = np.unique(buckets, return_inverse=True)
+        _, found = unite_parts(words.indptr, words.ids, ends, parts, len(known))
+        common = known[np.bincount(found, minlength=len(known)) >= MIN_FEATURE_COUNT]
+        return replace(self, characters=common.astype(np.int64)) if len(common) <= max_ngrams else self
+
     def __len__(self) -> int:
-        return self.n_tokens + len(self.pairs)
+        return self.n_tokens + len(self.pairs) + len(self.characters)
 
     @property
     def n_tokens(self) -> int:
-        """Number of features that are not pairs."""
+        """Number of features that are neither pairs nor n-grams of characters."""
         return len(self.ends) + len(self.buckets)
 
     def encode(self, documents: AnyDocuments, vocabulary: Vocabulary) -> SparseRows:
@@ -156,6 +190,9 @@ class TokenFeatures:
         if len(self.pairs):
             bags = take_word_pairs(documents, vocabulary.tokenizer)
             indptr, columns = _join_rows(indptr, columns, bags.indptr, self.find_pairs(bags.ids))
+        if len(self.characters):
+            words = vocabulary.read_bags(documents)
+            indptr, columns = _join_rows(indptr, columns, *self._find_characters(words))
         kept = columns >= 0
         sizes = sum_entries(indptr, kept)  # (documents,): features of each
         # 1 / sqrt(number of features) for every feature of a document
@@ -190,6 +227,20 @@ class TokenFeatures:
         columns = np.full(PAIR_BUCKETS, -1, dtype=np.int32)
         columns[self.pairs] = self.n_tokens + np.arange(len(self.pairs))
         return columns[buckets]
+
+    def _find_characters(self, words: TokenBags) -> tuple[Array, Array]:
+        """Sparse rows with the columns of the n-grams of characters in the words of each document."""
+        ends, columns = self.split_words(words.arena, words.ends)
+        return unite_parts(words.indptr, words.ids, ends, columns, len(self))
+
+    def split_words(self, arena: Array, ends: Array) -> tuple[Array, Array]:
+        """Sparse rows with the columns of the n-grams of characters in each word."""
+        indptr, buckets = hash_characters(arena, ends)
+        place = np.searchsorted(self.characters, buckets)
+        place[place == len(self.characters)] = 0
+        known = self.characters[place] == buckets
+        columns = self.n_tokens + len(self.pairs) + place[known]
+        return np.append(0, np.cumsum(sum_entries(indptr, known))), columns
 
     def find_tokens(self, tokens: Sequence[str], row_of_token: Mapping[str, int]) -> Array:
         """The columns of tokens by their spelling, or by their buckets; -1 if a token is not a feature."""

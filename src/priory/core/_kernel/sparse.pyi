@@ -71,6 +71,20 @@ def multiply_rows(
 def order_entries(indices: np.ndarray, width: int) -> np.ndarray:
     """Indices that sort the entries by column (stable); columns are below ``width``."""
 
+def unite_rows(
+    ends: np.ndarray,
+    ids: np.ndarray,
+    part_ends: np.ndarray,
+    parts: np.ndarray,
+    seen: np.ndarray,
+    out: np.ndarray | None,
+    out_ends: np.ndarray,
+) -> None:
+    """Write the distinct parts of the entries of each row; without ``out`` they are only counted.
+
+    The parts of entry ``e`` are ``parts[part_ends[e] : part_ends[e + 1]]``. ``seen`` (columns,) begins with -1.
+    """
+
 def score_cells(
     levels: np.ndarray,
     sets: np.ndarray,

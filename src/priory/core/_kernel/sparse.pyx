@@ -93,6 +93,25 @@ def order_entries(const column_number[::1] indices, Py_ssize_t width):
     return np.asarray(order)
 
 
+def unite_rows(const int64_t[::1] ends, const int64_t[::1] ids, const int64_t[::1] part_ends,
+               const int32_t[::1] parts, int64_t[::1] seen, int32_t[::1] out, int64_t[::1] out_ends):
+    cdef Py_ssize_t i, k, j
+    cdef int64_t n = 0
+    cdef int32_t column
+    cdef bint writes = out is not None
+    with nogil:
+        for i in range(ends.shape[0] - 1):
+            for k in range(ends[i], ends[i + 1]):
+                for j in range(part_ends[ids[k]], part_ends[ids[k] + 1]):
+                    column = parts[j]
+                    if seen[column] != i:
+                        seen[column] = i
+                        if writes:
+                            out[n] = column
+                        n += 1
+            out_ends[i + 1] = n
+
+
 def judge_logits(const float[:, ::1] logits, const int32_t[::1] group, const float[:, ::1] weight,
                  Py_ssize_t n_logits, float[:, ::1] wrong, float[:, ::1] losses):
     cdef Py_ssize_t n = logits.shape[0], models = weight.shape[1], i, m, c, own
