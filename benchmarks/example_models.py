@@ -76,7 +76,7 @@ def make_examples() -> list[Example]:
         (pr.NaiveBayes().fit(table, group), table, group),
         (pr.NaiveBayes(alpha=1.0, calibrate=False).fit(table, group).decay(0.5), table, group),
         (pr.NaiveBayes(declared, estimate="map", class_prior="uniform").fit(table, group), table, group),
-        (pr.NaiveBayes(mixed, alpha="loo", refine=True, structure="auto").fit(table, group), table, group),
+        (pr.NaiveBayes(mixed, alpha="loo").fit(table, group), table, group),
         (pr.NaiveBayes({"t": "text", "n": "gamma"}).fit(prose, labels), prose, labels),
         (pr.NaiveBayes({"t": hashed}, calibrate=False).fit(prose, labels), prose, labels),
         *((model.fit(rows, codes), rows, codes) for model, rows in drop_ins),

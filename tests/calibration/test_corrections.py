@@ -48,7 +48,7 @@ def parity(n=600, seed=0):
 
 def test_evidence_that_repeats_itself_is_counted_once():
     x, y = repeated()
-    model = pr.NaiveBayes(refine=False, structure="naive").fit(x, y)
+    model = pr.NaiveBayes().fit(x, y)
     plain = pr.NaiveBayes(calibrate=False).fit(x, y)
     assert plain.predict_proba(x).max() > 0.97
     assert model.predict_proba(x).max() == pytest.approx(0.7, abs=0.06)
@@ -118,8 +118,8 @@ def test_long_texts_are_tempered_more():
 
 def test_a_declared_class_prior_takes_the_place_of_the_one_seen():
     x, y = repeated()
-    seen = pr.NaiveBayes(refine=False, structure="naive").fit(x, y)
-    shifted = pr.NaiveBayes(refine=False, structure="naive", class_prior=[0.9, 0.1]).fit(x, y)
+    seen = pr.NaiveBayes().fit(x, y)
+    shifted = pr.NaiveBayes(class_prior=[0.9, 0.1]).fit(x, y)
     odds = np.diff(shifted.predict_log_proba(x)) - np.diff(seen.predict_log_proba(x))
     assert np.allclose(odds, np.log(0.1 / 0.9) - np.diff(np.log(seen.class_count_)))
 
@@ -129,26 +129,25 @@ def test_weights_count_as_repeated_rows():
     x, y = iris.data, iris.target
     times = RNG.integers(0, 3, len(y))
     often = np.repeat(np.arange(len(y)), times)
-    weighed = pr.NaiveBayes(refine=False, structure="naive").fit(x, y, sample_weight=times)
-    again = pr.NaiveBayes(refine=False, structure="naive").fit(x[often], y[often])
+    weighed = pr.NaiveBayes().fit(x, y, sample_weight=times)
+    again = pr.NaiveBayes().fit(x[often], y[often])
     assert np.allclose(weighed.predict_proba(x), again.predict_proba(x), atol=1e-6)
 
 
 def test_fractional_weights_are_left_out_in_folds():
     x, y = repeated(200)
-    model = pr.NaiveBayes(refine=False, structure="naive").fit(x, y, sample_weight=RNG.uniform(0.2, 2, len(y)))
+    model = pr.NaiveBayes().fit(x, y, sample_weight=RNG.uniform(0.2, 2, len(y)))
     assert model.predict_proba(x).max() == pytest.approx(0.7, abs=0.1)
 
 
 # -- refinement and structure ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"refine": True}, {}])
-def test_what_two_columns_tell_together_is_heard(options):
+def test_what_two_columns_tell_together_is_heard():
     x, y = parity()
     fresh, truth = parity(400, seed=1)
-    assert pr.NaiveBayes(refine=False, structure="naive").fit(x, y).score(fresh, truth) < 0.65
-    model = pr.NaiveBayes(**options).fit(x, y)
+    assert pr.NaiveBayes(calibrate=False).fit(x, y).score(fresh, truth) < 0.65
+    model = pr.NaiveBayes().fit(x, y)
     assert model.score(fresh, truth) > 0.85
     assert set(model.corrections_.names) >= {"tempering"}
 
@@ -205,24 +204,18 @@ def test_pools_that_cannot_be(exponents, share):
     assert pool.find_fault() is not None
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"calibrate": "platt"}, "calibrate is 'platt'; use 'loo' or False."),
-        ({"refine": "yes"}, "refine is 'yes'; use 'auto', True or False."),
-        ({"structure": "tree"}, "structure is 'tree'; use 'auto' or 'naive'."),
-    ],
-)
-def test_options_that_are_not_there(options, message):
+def test_options_that_are_not_there():
     x, y = repeated(60)
-    with pytest.raises(DataError, match=message):
-        pr.NaiveBayes(**options).fit(x, y)
+    with pytest.raises(DataError, match="calibrate is 'platt'; use 'loo' or False"):
+        pr.NaiveBayes(calibrate="platt").fit(x, y)
+    with pytest.raises(DataError, match="refine is 'yes'; use 'auto', True or False"):
+        pr.TextClassifier(refine="yes").fit(["a b", "c d"], [0, 1])
 
 
 # -- explaining ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"refine": False, "structure": "naive"}, {}, {"class_prior": [0.2, 0.8]}])
+@pytest.mark.parametrize("options", [{}, {"class_prior": [0.2, 0.8]}])
 def test_the_ledger_of_a_table_adds_up_to_the_answer(options):
     x, y = parity()
     model = pr.NaiveBayes(**options).fit(x, y)
@@ -250,11 +243,10 @@ def gaps(rows, seed, first):
     return table, y
 
 
-@pytest.mark.parametrize("structure", ["naive", "auto"])
-def test_a_label_that_only_one_row_holds_looks_new_to_the_corrections(structure):
+def test_a_label_that_only_one_row_holds_looks_new_to_the_corrections():
     table, y = gaps(600, 0, 0)
     unseen, truth = gaps(4000, 1, 10_000)
-    model = pr.NaiveBayes(families={"id": "categorical"}, structure=structure).fit(table, y)
+    model = pr.NaiveBayes(families={"id": "categorical"}).fit(table, y)
     claimed = model.evaluate()
     found = pr.Scores.of(truth, model.predict_proba(unseen), model.classes_)
     assert found.accuracy.value > 0.65

@@ -11,7 +11,7 @@ import priory as pr
 from priory.calibration import solvers
 from priory.calibration.code_counts import CodeCounts, CodeEvidence, choose_pairs, encode_cells
 from priory.calibration.gaussian_member import GaussianMember
-from priory.calibration.linear_members import CodeMember, LinearMember, SlopeMember
+from priory.calibration.linear_members import LinearMember, SlopeMember
 from priory.calibration.row_folds import assign_folds
 from priory.calibration.solvers import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
@@ -278,7 +278,6 @@ def slope(rows=150):
     [
         (lambda: mixed(200), lambda m: isinstance(m, LinearMember) and len(m.pairs)),
         (parity_of_three, lambda m: isinstance(m, TreeMember)),
-        (lambda: mixed(200), lambda m: isinstance(m, CodeMember)),
         (slope, lambda m: isinstance(m, SlopeMember) and m.of_scores),
         (slope, lambda m: isinstance(m, SlopeMember) and not m.of_scores),
         (lambda: load_wine(return_X_y=True), lambda m: isinstance(m, GaussianMember)),

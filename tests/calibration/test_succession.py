@@ -224,7 +224,7 @@ def test_the_prior_of_equally_common_classes_has_weight_one(repeat):
     texts, labels = make_texts(120)
     assert pr.TextClassifier().fit(texts * repeat, labels * repeat).corrections_.tempering.weights[0] == 1.0
     rows, classes = make_rows(120)
-    assert pr.NaiveBayes(structure="naive").fit(rows, classes).corrections_.tempering.weights[0] == 1.0
+    assert pr.NaiveBayes().fit(rows, classes).corrections_.tempering.weights[0] == 1.0
 
 
 def test_rows_that_come_one_by_one_never_make_the_weight_of_the_prior_negative():

@@ -44,7 +44,7 @@ def test_the_gaussian_joint_is_the_density_that_scipy_has():
 def models():
     rows, labels = inbox()
     texts = [row["text"] for row in rows]
-    for options in ({}, {"calibrate": False}, {"structure": "naive"}, {"class_prior": "uniform"}):
+    for options in ({}, {"calibrate": False}, {"class_prior": "uniform"}):
         yield f"NaiveBayes {options}", pr.NaiveBayes(**options), rows, labels
     for kind in ("binary", "multinomial", "bernoulli"):
         for options in ({}, {"calibrate": False}, {"class_prior": "uniform"}):

@@ -5,7 +5,7 @@ import pytest
 
 from priory import NaiveBayes, TextClassifier
 from priory.errors import DataError, StaleModelError
-from priory.evaluation.prediction_sets import find_lower_quantile
+from priory.evaluation.prediction_sets import weigh_larger
 
 WORDS = {
     "a": ["red", "green", "blue", "lime", "teal"],
@@ -70,10 +70,9 @@ def test_a_model_without_rows_says_so():
 
 
 def test_a_weight_counts_as_copies():
-    values, weight = np.array([0.2, 0.5, 0.9]), np.array([3.0, 1.0, 2.0])
-    for coverage in (0.3, 0.6, 0.8):
-        copies = find_lower_quantile(np.repeat(values, weight.astype(int)), np.ones(6), coverage)
-        assert find_lower_quantile(values, weight, coverage) == copies
+    values, weight, limits = np.array([0.2, 0.5, 0.9]), np.array([3.0, 1.0, 2.0]), np.array([0.1, 0.2, 0.7, 1.0])
+    copies = weigh_larger(np.repeat(values, weight.astype(int)), np.ones(6), limits)
+    assert copies.tolist() == weigh_larger(values, weight, limits).tolist() == [6.0, 3.0, 2.0, 0.0]
 
 
 def test_p_values_of_rows_like_those_learned_are_not_small(model):

@@ -63,7 +63,6 @@ TABLES = [
     NaiveBayes(SUBJECT, calibrate=False),
     NaiveBayes(SUBJECT, memory=30, refresh_after=10.0),
     NaiveBayes(SUBJECT, memory=0),
-    NaiveBayes(SUBJECT, refine=False, structure="naive", refresh_after=10.0),
 ]
 TEXTS = [
     *(TextClassifier(kind, calibrate=False) for kind in ("binary", "multinomial")),

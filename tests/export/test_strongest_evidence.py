@@ -99,5 +99,5 @@ def test_the_report_of_a_sorted_table_has_evidence_for_every_class():
     pytest.importorskip("jinja2")
     labels, x, noise = draw_sorted_rows()
     table = {"x": x.tolist(), "noise": noise.tolist()}
-    html = report(NaiveBayes(refine=False, structure="naive").fit(table, labels), table, labels).html
+    html = report(NaiveBayes().fit(table, labels), table, labels).html
     assert all(f"<section><h3>{label}</h3>" in html for label in "abc")

@@ -31,10 +31,9 @@ def test_a_row_of_new_values_is_answered_by_the_prior(estimate, family):
     assert model.predict_proba(NEW)[0, 1] == pytest.approx(10 / 1010)
 
 
-@pytest.mark.parametrize("options", [{}, {"structure": "naive"}, {"refine": True}, {"refine": False}])
-def test_corrections_do_not_read_new_values_as_evidence_for_the_rare_class(options):
+def test_corrections_do_not_read_new_values_as_evidence_for_the_rare_class():
     table, y = unbalanced()
-    model = pr.NaiveBayes(**options).fit(table, y)
+    model = pr.NaiveBayes().fit(table, y)
     assert model.predict_proba(NEW)[0, 1] < 0.03
 
 
@@ -49,7 +48,7 @@ TEXTS = ["lunch at noon"] * 100 + ["win cash"] * 2
 SPAM = np.repeat(["ham", "spam"], (100, 2))
 
 
-@pytest.mark.parametrize("model", ["binary", "multinomial", "poisson", "complement"])
+@pytest.mark.parametrize("model", ["binary", "multinomial"])
 @pytest.mark.parametrize(
     "options",
     [{}, {"buckets": 4096, "salt": 1}, {"vocabulary": ["lunch", "at", "noon", "win", "cash"], "unknown": True}],

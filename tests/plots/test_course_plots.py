@@ -174,7 +174,7 @@ def test_a_nomogram_is_for_models_without_corrections():
         log_odds = points["prior"][""] + sum(points[name][value] for name, value in row.items())
         assert 1 / (1 + math.exp(-log_odds)) == pytest.approx(plain.predict_proba([row])[0, 1], rel=1e-9)
     with pytest.raises(DataError, match="the model has corrections, by which columns do not simply add up"):
-        plots.nomogram(pr.NaiveBayes(refine=True).fit(rows, label))
+        plots.nomogram(pr.NaiveBayes().fit(rows, label))
     with pytest.raises(DataError, match="a nomogram is for two classes"):
         plots.nomogram(pr.NaiveBayes.textbook().fit(X, Y))
 

@@ -78,7 +78,7 @@ def pool(c, cells, texts, tokens):
         return m["start"] + texts + (np.concatenate([0 * logits, logits], axis=1) if logits.shape[1] == 1 else logits)
 
     members = {"LinearMember": add_linear, "SlopeMember": add_slopes, "GaussianMember": add_gaussian}
-    members |= {"ObliviousTrees": add_trees, "CodeMember": lambda m: naive(1.0, np.ones(len(columns)))}
+    members |= {"ObliviousTrees": add_trees}
     weighted = [w * members[m["class"]](m) for w, m in zip(c["pool"]["exponents"], c["members"], strict=True)]
     pooled = normalise(sum(weighted))  # the normalisers of members cancel
     share, base = c["pool"]["share"], normalise(e["log_prior"])
@@ -108,7 +108,8 @@ def complete(c, i, cells, texts, tokens, missing, estimated):
             kept += list(data.T)
         else:
             kept += [np.append(v, [None])[own] for v, own in zip(data["values"], data["codes"].T, strict=True)]
-    row, exponent = [x[i : i + 1] for x in cells], gaps.sum() / (gaps.sum() + (~missing[i]).sum())
+    varied = [len(k["levels"]) > 1 for k in columns] + [True] * (len(missing[i]) - len(columns))
+    row, exponent = [x[i : i + 1] for x in cells], gaps.sum() / (gaps.sum() + (~missing[i] & varied).sum())
     if len(weight):
         key = np.zeros(len(weight), int)
         for gap, k, x, y in zip(gaps, columns, row, kept, strict=False):

@@ -11,7 +11,7 @@ DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", 
 RECORD_NAMES = (
     "Schema Block Seen Tally Trials Events Moments Positives ExactSums Words RowSample LabelCells NumberCells "
     "TextCells CategoricalCells TokenBags Text Tokens FittedCorrections PartWeights TableCodes ColumnCodes "
-    "CodeEvidence LinearMember SlopeMember CodeMember ObliviousTrees GaussianMember ScoreGaussian MemberPool "
+    "CodeEvidence LinearMember SlopeMember ObliviousTrees GaussianMember ScoreGaussian MemberPool "
     "GapCompletion TokenFeatures NaiveBayes TextClassifier "
 )
 

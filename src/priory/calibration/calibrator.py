@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from priory.calibration.corrections import (
     find_text_parts,
 )
 from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, GaussianMember, choose_gaussian
-from priory.calibration.linear_members import NO_PAIRS, CodeMember, LinearMember, SlopeMember, make_constant
+from priory.calibration.linear_members import NO_PAIRS, LinearMember, SlopeMember, make_constant
 from priory.calibration.member_pool import fit_pool
 from priory.calibration.members import EncodedRows, Member, look_up_codes
 from priory.calibration.missing_cells import GapCompletion
@@ -36,19 +36,26 @@ from priory.calibration.tempering import (
     to_classes,
     to_logits,
 )
-from priory.calibration.text_refinement import (
-    NO_FINER_TOKENS,
-    SHIFT_HOLD,
-    FinerTokens,
-    collect_text_terms,
-    refine_texts,
-)
+from priory.calibration.text_refinement import SHIFT_HOLD, PairChoice, collect_text_terms, refine_texts
 from priory.calibration.tree_member import fit_trees
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads, space_evenly
 from priory.core.sparse_rows import SparseRows, join_columns
 from priory.model.cells import Cells, take_rows
 from priory.model.open_model import RowEvidence
+
+SMOOTHING_STRENGTHS = 4.0 ** np.arange(-6, 4)
+
+
+def choose_smoothing(predict_left_out: Callable[[float], Array], group: Array) -> float:
+    """Return the smoothing with the smallest log loss; ``predict_left_out(alpha)`` is (rows, classes) log p(c | x).
+
+    >>> choose_smoothing(lambda a: -np.abs(np.log([[a, 4.0]])), np.array([0]))
+    1.0
+    """
+    loss = [-predict_left_out(float(a))[np.arange(len(group)), group].mean() for a in SMOOTHING_STRENGTHS]
+    return float(SMOOTHING_STRENGTHS[int(np.argmin(loss))])
+
 
 STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(9))  # from 100 to 0.01
 STRENGTHS_OF_PAIRS = tuple(1000 * 10 ** (-0.5 * k) for k in range(13))  # from 1,000 to 0.001
@@ -57,17 +64,10 @@ MAX_REFINED_COLUMNS = 300  # the others are only tempered
 MIN_ROWS_OF_CELL = 2  # cells of pairs with fewer rows get no weight
 
 
-class FitPlan(NamedTuple):
-    """Which corrections are fitted."""
-
-    refine: bool  # regressions on codes, tokens and normal scores
-    together: bool  # pairs of columns, trees, and the Gaussian of all numbers
-
-
-def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
+def fit_corrections(given: FitRows) -> Corrections:
     """Fit corrections to rows; exponents and strengths are chosen by out-of-fold predictions only."""
     centre = fit_centre(given)
-    members, answers = _fit_members(given, plan, centre)
+    members, answers = _fit_members(given, centre)
     judged = np.flatnonzero(given.model_of_row >= 0)
     pool = fit_pool([a[judged] for a in answers], given.group[judged], given.weight[judged])
     kept = np.flatnonzero(pool.exponents)
@@ -76,31 +76,29 @@ def fit_corrections(given: FitRows, plan: FitPlan) -> Corrections:
     return Corrections(centre.temperings[-1], given.counts.encoding, centre.evidence, used, pool)
 
 
-def _fit_members(given: FitRows, plan: FitPlan, centre: Centre) -> tuple[list[Member], list[Array]]:
+def _fit_members(given: FitRows, centre: Centre) -> tuple[list[Member], list[Array]]:
     """Return the members, and the out-of-fold log probabilities (rows, classes) of the base rate and of each."""
     prior = np.stack([given.counts.log_prior(*folds) for folds in given.models])
     found: list[tuple[Member, Array]] = []
     importance = measure_importance(given, centre)
-    columns = _fit_columns(given, plan, centre, importance)
-    with_tokens = plan.refine and len(given.text_parts) > 0
-    found.append((LinearMember(columns.weights, NO_PAIRS, with_tokens, plan.refine), columns.solution.answers))
-    n_columns = len(given.column_parts)
-    if plan.refine and plan.together and n_columns > 1:
+    columns = _fit_columns(given, centre, importance)
+    with_tokens = len(given.text_parts) > 0
+    found.append((LinearMember(columns.weights, NO_PAIRS, with_tokens), columns.solution.answers))
+    n_columns = len(given.rows.varied)
+    if n_columns > 1:
         pairs, added, solution = _fit_pairs(given, columns, importance)
         if np.isfinite(solution.strength):  # an infinite strength means that pairs gained nothing
             weights = np.concatenate([columns.weights, added])
-            found.append((LinearMember(weights, pairs, with_tokens, True), solution.answers))
-    if plan.refine and 0 < n_columns <= MAX_REFINED_COLUMNS:
+            found.append((LinearMember(weights, pairs, with_tokens), solution.answers))
+    if 0 < n_columns <= MAX_REFINED_COLUMNS:
         found.append(_fit_slopes(given, centre, of_scores=True))
-        if given.counts.encoding.n_numbers:
+        if len(given.varied_numbers):
             found.append(_fit_slopes(given, centre, of_scores=False))
     if n_columns:
-        found.append((CodeMember(), _answer_untempered(given, centre)))
-    if plan.together and n_columns:
         trees = fit_trees(given, centre.text_logits)
         found += [] if trees is None else [trees]
     is_enough = given.weight.sum() >= MIN_ROWS_FOR_GAUSSIAN
-    if plan.together and is_enough and 0 < given.counts.encoding.n_numbers <= MAX_GAUSSIAN_COLUMNS:
+    if is_enough and 0 < len(given.varied_numbers) <= MAX_GAUSSIAN_COLUMNS:
         found.append(_fit_gaussian(given, centre))
     base = log_normalise(prior[given.model_of_row])
     return [member for member, _ in found], [base, *(answers for _, answers in found)]
@@ -114,25 +112,29 @@ class RefinedColumns(NamedTuple):
     weights: Array  # (features, classes): of all codes and tokens, from the regression of all rows
 
 
-def _fit_columns(given: FitRows, plan: FitPlan, centre: Centre, importance: Array) -> RefinedColumns:
+def _fit_columns(given: FitRows, centre: Centre, importance: Array) -> RefinedColumns:
     """Fit a regression on tokens and on the codes of the most important columns, centred on tempered naive Bayes."""
-    encoding = given.counts.encoding
-    ranked = np.argsort(-importance, axis=1, kind="stable")[:, :MAX_REFINED_COLUMNS]
-    chosen = np.unique(ranked)
-    starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[chosen])]).astype(np.int64)
-    parts = [make_constant(len(given.group)), make_one_hot(given.rows.codes[:, chosen], starts)]
-    if plan.refine:
-        parts += given.rows.tokens
-    features = join_columns(parts)
+    encoding, varied = given.counts.encoding, given.rows.varied
+    ranked = np.argsort(-importance[:, varied], axis=1, kind="stable")[:, :MAX_REFINED_COLUMNS]
+    codes, places = _encode_columns(given, varied[np.unique(ranked)])
+    features = join_columns([make_constant(len(given.group)), codes, *given.rows.tokens])
     problem = _make_problem(given, features, centre.logits)
-    solution = solve_lockstep(problem, STRENGTHS if plan.refine else (), _make_penalty(features.width))
+    solution = solve_lockstep(problem, STRENGTHS, _make_penalty(features.width))
     # Put the weights (features, classes) of the chosen codes and of the tokens into the table of all codes.
     added = to_classes(solution.weights[:, -1])
-    n_tokens = features.width - 1 - int(starts[-1])
+    n_tokens = features.width - 1 - len(places)
     weights = np.zeros((1 + encoding.n_codes + n_tokens, given.n_classes))
-    weights[np.append(0, 1 + np.flatnonzero(np.isin(encoding.column_of_code, chosen)))] = added[: 1 + int(starts[-1])]
-    weights[1 + encoding.n_codes :] = added[1 + int(starts[-1]) :]
+    weights[np.append(0, 1 + places)] = added[: 1 + len(places)]
+    weights[1 + encoding.n_codes :] = added[1 + len(places) :]
     return RefinedColumns(problem, solution, weights)
+
+
+def _encode_columns(given: FitRows, columns: Array) -> tuple[SparseRows, Array]:
+    """Return one-hot codes of some columns, and the places of these codes among all."""
+    encoding = given.counts.encoding
+    starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[columns])]).astype(np.int64)
+    places = np.flatnonzero(np.isin(encoding.column_of_code, columns))
+    return make_one_hot(given.rows.codes[:, columns], starts), places
 
 
 def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> LockstepProblem:
@@ -145,8 +147,9 @@ def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> Lockst
 
 def _fit_pairs(given: FitRows, columns: RefinedColumns, importance: Array) -> tuple[Array, Array, Solution]:
     """Choose pairs of columns; return them, the weights of their cells, and the solution on top of the columns'."""
-    levels, logits = given.rows.levels, columns.solution.logits
-    pairs, penalty = choose_pairs(levels, logits, columns.problem, importance)
+    levels, logits, varied = given.rows.levels, columns.solution.logits, given.rows.varied
+    pairs, penalty = choose_pairs(levels[:, varied], logits, columns.problem, importance[:, varied])
+    pairs = varied[pairs]
     every_cell, cells = encode_cells(levels, pairs), N_LEVELS**2
     shared = np.flatnonzero(np.bincount(every_cell.indices, minlength=every_cell.width) >= MIN_ROWS_OF_CELL)
     problem = _make_problem(given, every_cell.take_columns(shared), logits)
@@ -157,29 +160,19 @@ def _fit_pairs(given: FitRows, columns: RefinedColumns, importance: Array) -> tu
     return pairs[kept], weights[np.repeat(kept, cells)], solution
 
 
-def _answer_untempered(given: FitRows, centre: Centre) -> Array:
-    """(rows, classes): out-of-fold log probabilities of naive Bayes on codes, with the tempered evidence of texts."""
-    rows, model = np.arange(len(given.group)), given.model_of_row
-    logits = centre.text_logits[rows, model].copy()
-    for m, folds in enumerate(given.models[:-1]):
-        at = np.flatnonzero(model == m)
-        ratios = look_up_codes(given.counts.log_ratios(*folds), given.rows.codes[at], given.counts.encoding.starts)
-        logits[at] += given.counts.log_prior(*folds) + ratios
-    return log_normalise(logits)
-
-
 def _fit_slopes(given: FitRows, centre: Centre, of_scores: bool) -> tuple[SlopeMember, Array]:
     """Fit a regression on labels and numbers, with the tempered evidence of texts as offset."""
     encoding = given.counts.encoding
-    labels = np.where(encoding.is_number, -1, given.rows.codes)
-    parts = [make_constant(len(given.group)), make_one_hot(labels, encoding.starts)]
-    numbers = given.rows.scores if of_scores else given.rows.standardised
-    features = join_columns([*parts, SparseRows.from_dense(numbers.astype(np.float32))])
+    codes, places = _encode_columns(given, given.rows.varied[~encoding.is_number[given.rows.varied]])
+    numbers = (given.rows.scores if of_scores else given.rows.standardised)[:, given.varied_numbers]
+    features = join_columns([make_constant(len(given.group)), codes, SparseRows.from_dense(numbers.astype(np.float32))])
     problem = _make_problem(given, features, to_logits(centre.text_logits))
     solution = solve_lockstep(problem, STRENGTHS, _make_penalty(features.width))
-    weights = to_classes(solution.weights[:, -1])
-    codes = 1 + encoding.n_codes
-    return SlopeMember(weights[:codes], weights[codes:], of_scores), solution.answers
+    added = to_classes(solution.weights[:, -1])
+    weights, slopes = np.zeros((1 + encoding.n_codes, given.n_classes)), np.zeros((encoding.n_numbers, given.n_classes))
+    weights[np.append(0, 1 + places)] = added[: 1 + len(places)]
+    slopes[given.varied_numbers] = added[1 + len(places) :]
+    return SlopeMember(weights, slopes, of_scores), solution.answers
 
 
 def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array]:
@@ -192,8 +185,11 @@ def _fit_gaussian(given: FitRows, centre: Centre) -> tuple[GaussianMember, Array
     for m in range(len(given.judged)):
         at = np.flatnonzero(model == m)
         base[at] += tables[m, :, 0] + look_up_codes(tables[m, :, 1:], given.rows.codes[at], encoding.starts)
-    chosen = choose_gaussian(given.rows.scores, given.group, given.weight, model, base)
-    return GaussianMember(chosen.gaussian, chosen.temperature), chosen.left_out
+    numbers = given.varied_numbers
+    chosen = choose_gaussian(given.rows.scores[:, numbers], given.group, given.weight, model, base)
+    return GaussianMember(
+        chosen.gaussian.place_columns(numbers, encoding.n_numbers), chosen.temperature
+    ), chosen.left_out
 
 
 def _make_penalty(features: int) -> Array:
@@ -209,7 +205,8 @@ MIN_ROWS_TO_CALIBRATE, MIN_ROWS_TO_TEMPER = 15, 4  # with fewer, one exponent te
 MIN_ROWS_FOR_GAUSSIAN = 50  # with fewer, its shrinkage cannot be chosen
 MIN_TEXTS_OF_CLASS = 250  # kept rows for each class: with fewer, corrections of texts are fitted with the counts of all
 MAX_CLASSES_TO_CALIBRATE = 20_000  # with more, even the predictions for fifty rows take too much memory
-MAX_ROWS_FOR_ALL_FOLDS = 5_000  # with more, one fold is enough to validate on
+# About as many rows are left out in turn; of very many, one fold is enough.
+ENOUGH_JUDGED_ROWS, MAX_ROWS_FOR_ALL_FOLDS = 3_000, 5_000
 # With more classes a model is only tempered: a class has too few rows to fit weights of codes or tokens.
 MAX_CLASSES_TO_REFINE, MAX_CLASSES_TO_REFINE_TEXTS = 64, 1000
 MAX_TERMS_TO_CALIBRATE, MAX_TERMS_TO_TEMPER = 1 << 24, 1 << 21  # numbers in the evidence terms of the rows used
@@ -219,12 +216,12 @@ MAX_BATCH_ROWS_TO_TEMPER = 512  # rows of a batch that the tempering learns from
 
 @dataclass(frozen=True)
 class Calibrator:
-    """Fit corrections to at most ``max_rows`` rows, following a plan."""
+    """Fit corrections to at most ``max_rows`` rows."""
 
     max_rows: int
-    plan: FitPlan
     # only for models of a single text:
-    finer: FinerTokens = NO_FINER_TOKENS  # what a regression on texts alone may weigh besides words
+    refine: bool = True  # whether a regression on its words is fitted
+    pairs: PairChoice = False  # whether pairs of neighbouring words are features
     hold: float = SHIFT_HOLD  # extra penalty on the direction of the mean text
     keeps_rows: bool = True  # whether rows are kept with the corrections, to complete others
 
@@ -291,10 +288,10 @@ class Calibrator:
             few = order.weight.sum() <= MAX_SHARE_AT_ONCE * model.statistics.n.sum()
             return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
         if _has_text_alone(model):
-            if self.plan.refine:
-                return refine_texts(model, cells, group, order, judged, self.finer, self.hold)
+            if self.refine:
+                return refine_texts(model, cells, group, order, judged, self.pairs, self.hold)
             return _fit_tempering_alone(model, cells, group, order)
-        return fit_corrections(_collect_rows(model, cells, group, order, judged, n_rows), self.plan)
+        return fit_corrections(_collect_rows(model, cells, group, order, judged, n_rows))
 
     def _choose_rows(self, model: CalibratableModel, n_rows: int) -> Array:
         """Return the positions of the rows to fit to, evenly spaced if there are too many."""
@@ -336,7 +333,7 @@ def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: 
     folds = FOLDS_OF_FEW_ROWS if few else CALIBRATION_FOLDS
     order = assign_folds(cells, group, weight, folds)
     if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
-        return order, np.unique(order.fold)  # of few rows, a fold may have none
+        return order, np.unique(order.fold)[: -(-folds * ENOUGH_JUDGED_ROWS // len(order.rows))]  # a fold may be empty
     fold = assign_folds_by_content(cells, len(group), folds)[order.rows]
     return order._replace(fold=fold), np.zeros(1, dtype=np.int64)
 

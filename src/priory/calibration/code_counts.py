@@ -150,10 +150,6 @@ class CodeEvidence:
         """(1 + codes, classes): the tempered log prior, and the tempered evidence of each code."""
         return self._temper(encoding, self.weights[1:])
 
-    def join_ratios(self) -> Array:
-        """(1 + codes, classes): the log prior, and the evidence of each code, as they are."""
-        return np.concatenate([self.log_prior[None], self.log_ratios.T])
-
     def temper_labels(self, encoding: TableEncoding) -> Array:
         """(1 + codes, classes): tempered, with zeros for the codes of numbers."""
         return self._temper(encoding, np.where(encoding.is_number, 0.0, self.weights[1:]))

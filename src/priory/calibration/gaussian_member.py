@@ -88,6 +88,13 @@ class ScoreGaussian:
             constants.append(-np.log(np.diag(factor)).sum())
         return cls(means, np.stack(roots), np.array(constants))
 
+    def place_columns(self, columns: Array, width: int) -> ScoreGaussian:
+        """Return the Gaussian of ``width`` columns, in which these are ``columns`` and the scores of others are 0."""
+        means, roots = np.zeros((len(self.means), width)), np.tile(np.eye(width), (len(self.means), 1, 1))
+        means[:, columns] = self.means
+        roots[:, columns[:, None], columns] = self.roots
+        return ScoreGaussian(means, roots, self.constants)
+
     def log_densities(self, scores: Array) -> Array:
         """(rows, classes): log p(scores | c), up to a constant."""
         # for each class (rows, columns): the whitened distance from its mean

@@ -1,4 +1,4 @@
-"""Linear members: naive Bayes on codes, and regressions on codes, tokens and pairs of columns, or on numbers."""
+"""Linear members: regressions on codes, tokens and pairs of columns, or on numbers."""
 
 from __future__ import annotations
 
@@ -30,26 +30,6 @@ def find_largest_weight_fault(*weights: Array) -> str | None:
     return "a weight is too large" if largest > MAX_LOGIT_WEIGHT else None
 
 
-@register_record("CodeMember")
-@dataclass(frozen=True, eq=False)
-class CodeMember(Member):
-    """Naive Bayes on codes, without weights."""
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        return ()
-
-    def find_misfit(self, encoding: TableEncoding, n_classes: int, n_tokens: int) -> str | None:
-        return None
-
-    def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
-        return [CodeTable(evidence.join_ratios())]
-
-    def split_logits(self, rows: EncodedRows) -> LogitParts:
-        assert rows.evidence is not None
-        return split_codes(rows, rows.evidence.join_ratios())
-
-
 @register_record("LinearMember", dtypes={"pairs": "i8"}, axes={"weights": "vc", "pairs": "rk"})
 @dataclass(frozen=True, eq=False)
 class LinearMember(Member):
@@ -61,7 +41,6 @@ class LinearMember(Member):
     weights: Array  # (features, classes)
     pairs: Array  # (pairs, 2): columns
     with_tokens: bool
-    is_refined: bool  # False if there is nothing but the tempered naive Bayes it is centred on
 
     @property
     def reads_tokens(self) -> bool:
@@ -70,7 +49,7 @@ class LinearMember(Member):
     @property
     def kinds(self) -> tuple[str, ...]:
         together = ["structure"] if len(self.pairs) else []
-        return (*together, *(["refinement"] if self.is_refined else []))
+        return (*together, *(["refinement"] if self.weights.any() else []))
 
     def find_fault(self) -> str | None:
         if self.pairs.shape[1:] != (2,) or self.pairs.min(initial=0) < 0:

@@ -89,6 +89,11 @@ class EncodedRows:
         return self.encoding.take_numbers(self.cells)
 
     @cached_property
+    def varied(self) -> Array:
+        """(varied columns,): the columns that do not have the same cell in all rows."""
+        return np.flatnonzero(self.encoding.find_varied(self.cells))
+
+    @cached_property
     def tokens(self) -> list[SparseRows]:
         """The token features of each text."""
         return self.encode_tokens()

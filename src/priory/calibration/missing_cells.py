@@ -61,14 +61,17 @@ class GapCompletion:
 
     @classmethod
     def of(cls, encoding: TableEncoding, cells: Sequence[Cells], weight: Array, keeps_rows: bool) -> GapCompletion:
-        """Find the columns without gaps in learned rows; keep the first of these rows if ``keeps_rows``."""
+        """Find the columns without gaps in learned rows; keep the first of these rows if ``keeps_rows``.
+
+        A column with one code tells nothing, so its gaps need not be completed.
+        """
         coded = [b for b, columns in enumerate(encoding.blocks) if columns]
         texts = [b for b, columns in enumerate(encoding.blocks) if not columns]
         # (rows, columns + texts)
         missing = np.concatenate([cells[b].find_missing() for b in (*coded, *texts)], axis=1)
         kept = slice(0, MAX_KEPT_ROWS if keeps_rows else 0)
         blocks = tuple(cells[b].take_rows(kept).drop_absent_values() for b in coded)
-        return cls(weight @ missing < MIN_ROWS_WITH_GAP, weight[kept], blocks)
+        return cls((weight @ missing < MIN_ROWS_WITH_GAP) & _find_varied(encoding, len(texts)), weight[kept], blocks)
 
     def find_gaps(self, rows: EncodedRows) -> Array:
         """(rows, columns + texts): whether each cell is missing in a column whose gaps are completed."""
@@ -77,7 +80,8 @@ class GapCompletion:
     def weigh_tempered(self, rows: EncodedRows, gaps: Array) -> Array:
         """(rows, 1): the exponent of tempered naive Bayes."""
         n_gaps = gaps.sum(axis=1, keepdims=True)
-        share = n_gaps / (n_gaps + (~find_missing_cells(rows)).sum(axis=1, keepdims=True))
+        is_there = ~find_missing_cells(rows) & _find_varied(rows.encoding, rows.n_texts)
+        share = n_gaps / (n_gaps + is_there.sum(axis=1, keepdims=True))
         return np.asarray(share**3 if len(self.weight) else share)
 
     def list_blocks(self, encoding: TableEncoding) -> list[Cells]:
@@ -113,6 +117,11 @@ def find_missing_cells(rows: EncodedRows) -> Array:
     """(rows, columns + texts): whether each cell is missing."""
     texts = [rows.cells[b].find_missing() for b, columns in enumerate(rows.encoding.blocks) if not columns]
     return np.concatenate([rows.codes == rows.encoding.missing_codes, *texts], axis=1)
+
+
+def _find_varied(encoding: TableEncoding, n_texts: int) -> Array:
+    """(columns + texts,): whether a column has several codes besides the one of missing cells; a text always counts."""
+    return np.append(np.diff(encoding.starts) > 2, np.ones(n_texts, dtype=bool))
 
 
 def _has_columns(cells: Cells, columns: Sequence[ColumnCodes]) -> bool:

@@ -27,7 +27,7 @@ VALUE_BITS = Histogram().bits  # numbers are rounded as in histograms
 # With more rows than these there are more codes, one for each unit that the root of their number grows by.
 MANY_ROWS = 5000
 MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 64
-MAX_LABELS, MAX_LABELS_OF_MANY_ROWS = 31, 255
+MAX_LABELS = 1000  # the commonest have codes
 BLENDED_SHARE = 0.25  # of a bin's count, for each neighbour; less where there are many rows
 MAX_SCORE = 1e70  # far above normal scores and their statistics; squares of products are finite
 MISSING_LEVEL = 8  # of a column in a pair; values have the levels below it
@@ -76,10 +76,9 @@ class ColumnCodes:
         return len(self.levels) + 1
 
     @classmethod
-    def from_labels(cls, labels: Array, counts: Array, n_rows: float) -> ColumnCodes:
-        """Encode the most frequent labels that occur in at least two rows; ``n_rows`` were learned in all."""
-        wanted = min(MAX_LABELS + _count_further_codes(n_rows), MAX_LABELS_OF_MANY_ROWS)
-        ranked = np.argsort(-counts, kind="stable")[:wanted]  # ties in the order of the labels
+    def from_labels(cls, labels: Array, counts: Array) -> ColumnCodes:
+        """Encode the most frequent labels that occur in at least two rows."""
+        ranked = np.argsort(-counts, kind="stable")[:MAX_LABELS]  # ties in the order of the labels
         ranked = ranked[counts[ranked] >= 2]
         levels = np.minimum(np.arange(len(ranked)), MISSING_LEVEL - 1)
         return cls(labels[ranked], False, levels, np.zeros(len(ranked)), np.zeros(0), np.zeros(0))
@@ -87,7 +86,7 @@ class ColumnCodes:
     @classmethod
     def from_numbers(cls, values: Array, counts: Array, n_rows: float) -> ColumnCodes:
         """Bin sorted distinct values with their counts into bins of about equal weight; ``n_rows`` were learned."""
-        rows, further = counts.sum(), _count_further_codes(n_rows)
+        rows, further = counts.sum(), max(0, int(np.sqrt(n_rows) - np.sqrt(MANY_ROWS)))
         wanted = min(min(3 + np.sqrt(rows) / 2, MAX_CODES) + further, MAX_CODES_OF_MANY_ROWS)
         bins = assign_bins(counts, int(wanted))
         last = np.flatnonzero(np.diff(bins))  # the last value of each bin but the final one
@@ -160,11 +159,6 @@ def find_moments(values: Array, counts: Array) -> tuple[float, float]:
     mean = float(share @ (values / unit))
     deviation = unit * float(np.sqrt(share @ (values / unit - mean) ** 2))
     return unit * mean, deviation if deviation > 1e-12 * unit else max(unit, 1.0)
-
-
-def _count_further_codes(n_rows: float) -> int:
-    """Return how many codes there are more than for few rows; no step is larger than one."""
-    return max(0, int(np.sqrt(n_rows) - np.sqrt(MANY_ROWS)))
 
 
 def assign_bins(counts: Array, bins: int) -> Array:
@@ -256,6 +250,13 @@ class TableEncoding:
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(cells[0]), 0), dtype=np.int64)
 
+    def find_varied(self, cells: Sequence[Cells]) -> Array:
+        """(columns,): whether the rows have different codes or numbers in a column."""
+        codes, numbers = self.encode(cells), self.take_numbers(cells)
+        varies = (codes != codes[:1]).any(axis=0)
+        varies[self.is_number] |= ((numbers != numbers[:1]) & (numbers == numbers)).any(axis=0)
+        return varies
+
     def take_numbers(self, cells: Sequence[Cells]) -> Array:
         """(rows, columns of numbers): the numbers themselves."""
         numbers = [np.asarray(block.data, dtype=float) for block in cells if isinstance(block, NumberCells)]
@@ -313,7 +314,7 @@ def _fit_column_codes(cells: Cells, j: int, weight: Array, n_rows: float) -> Col
     if isinstance(cells, LabelCells):
         codes, labels = cells.data.codes[:, j], cells.data.values[j]
         counts = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(labels))
-        return ColumnCodes.from_labels(labels, counts, n_rows)
+        return ColumnCodes.from_labels(labels, counts)
     assert isinstance(cells, NumberCells)
     x = np.asarray(cells.data[:, j], dtype=float)
     present = ~np.isnan(x)

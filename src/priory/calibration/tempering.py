@@ -74,6 +74,16 @@ class Tempering:
         weights[~terms.values[:, :, 1:].any(axis=(1, 2)), 0] = 1.0
         return weights
 
+    def place_parts(self, parts: Array, size: int) -> Tempering:
+        """Return the tempering of ``size`` parts, in which these are ``parts`` and the others have no weight."""
+        weights, exponents, precision = np.zeros(size), np.zeros(size), np.ones((2, size))
+        weights[parts], exponents[parts], precision[:, parts] = (
+            self.weights,
+            self.exponents,
+            self.precision.reshape(2, -1),
+        )
+        return Tempering(weights, exponents, precision.ravel())
+
     def part_weights(self, lengths: Array) -> Array:
         """(rows, parts): the weight of each part in each row, weight times length to the minus exponent."""
         return np.asarray(self.weights * lengths**-self.exponents)
@@ -237,22 +247,33 @@ class FitRows:
         place[self.judged] = np.arange(len(self.judged))
         return place[self.fold]
 
+    @property
+    def varied_numbers(self) -> Array:
+        """(varied numbers,): the columns of numbers that vary, by their place among all of numbers."""
+        is_number = self.counts.encoding.is_number
+        return (np.cumsum(is_number) - 1)[self.rows.varied[is_number[self.rows.varied]]]
+
+    @property
+    def varied_parts(self) -> Array:
+        """(parts,): the class prior, the columns that vary, and the texts, among all parts of the model."""
+        return np.concatenate([[0], 1 + self.column_parts[self.rows.varied], 1 + self.text_parts])
+
     def make_terms(self, m: int, rows: Array) -> EvidenceTerms:
-        """Return the evidence of all parts, without the folds of model ``m`` and without each row's fold."""
-        values = np.zeros((len(rows), self.n_classes, 1 + self.n_parts))
-        lengths = np.ones((len(rows), 1 + self.n_parts))
+        """Return the evidence of the parts that vary, without the folds of model ``m`` and without each row's fold."""
+        varied, n_texts = self.rows.varied, len(self.text_parts)
+        values = np.zeros((len(rows), self.n_classes, 1 + len(varied) + n_texts))
+        lengths = np.ones((len(rows), values.shape[2]))
         values[:, :, 0] = self.counts.log_prior(*self.models[m])
-        starts = self.counts.encoding.starts
+        starts, own = self.counts.encoding.starts[varied], self.rows.codes[np.ix_(rows, varied)]
         for fold in np.unique(self.fold[rows]):
             at = np.flatnonzero(self.fold[rows] == fold)
             # (classes, codes + 1): the last entry, 0, is for unknown labels (code -1)
             table = np.pad(self.counts.log_ratios(*self.models[m], int(fold)), ((0, 0), (0, 1)))
-            codes = self.rows.codes[rows[at]]
-            cells = table[:, np.where(codes >= 0, codes + starts[:-1], -1)]  # (classes, rows, columns)
-            values[np.ix_(at, np.arange(self.n_classes), 1 + self.column_parts)] = cells.transpose(1, 0, 2)
-        if len(self.text_parts):
-            values[:, :, 1 + self.text_parts] = self.texts[m].values[rows][:, :, 1:]
-            lengths[:, 1 + self.text_parts] = self.texts[m].lengths[rows][:, 1:]
+            cells = table[:, np.where(own[at] >= 0, own[at] + starts, -1)]  # (classes, rows, columns)
+            values[at, :, 1 : 1 + len(varied)] = cells.transpose(1, 0, 2)
+        if n_texts:
+            values[:, :, -n_texts:] = self.texts[m].values[rows][:, :, 1:]
+            lengths[:, -n_texts:] = self.texts[m].lengths[rows][:, 1:]
         return EvidenceTerms(values, lengths)
 
 
@@ -272,7 +293,8 @@ def fit_centre(given: FitRows) -> Centre:
     for m, folds in enumerate(given.models):
         rows = np.flatnonzero(~np.isin(given.fold, folds))[:MAX_ROWS_TO_TEMPER]
         terms = given.make_terms(m, rows)
-        tempering = fit_tempering(terms, given.group[rows], given.weight[rows], with_information=not folds)
+        narrow = fit_tempering(terms, given.group[rows], given.weight[rows], with_information=not folds)
+        tempering = narrow.place_parts(given.varied_parts, 1 + given.n_parts)
         column_weights = tempering.weights[np.append(0, 1 + given.column_parts)]
         prior, ratios = given.counts.log_prior(*folds), given.counts.log_ratios(*folds)
         evidence = CodeEvidence(column_weights, prior, ratios, given.counts.shares)

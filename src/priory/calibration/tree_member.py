@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.code_counts import CodeEvidence
+from priory.calibration.code_counts import CodeEvidence, find_log_shares
 from priory.calibration.logit_parts import LogitParts, split_codes
 from priory.calibration.logit_terms import CodeTable, LogitTerm, TreeSum, encode_for_trees
 from priory.calibration.members import MAX_LOGIT_WEIGHT, EncodedRows, Member
@@ -37,10 +37,8 @@ COLUMN_SHARE, MIN_TREE_COLUMNS, MAX_TREE_COLUMNS = 0.5, 8, 40  # columns that a 
 TREES_AT_ONCE, PATIENCE = 5, 20  # trees between two judgements; without a better one, so many more are grown
 MAX_TREE_FOLDS = 5
 EMPTY_LEAF = 1e-9  # rows in a leaf without any, where leaves are averaged
-MAX_SUMS, MIN_TREES_ALLOWED = (
-    1e9,
-    40,
-)  # additions for all trees of all folds, about a second; trees where it is not enough
+# Additions for all trees of all folds, less than a second; and the trees where it is not enough.
+MAX_SUMS, MIN_TREES_ALLOWED = 1e9, 40
 
 
 @register_record(
@@ -180,27 +178,29 @@ class TreeProblem(NamedTuple):
     is_label: Array  # (columns,)
     group: Array  # (rows,)
     n_logits: int
+    varied: Array  # (varied columns,): those that trees may test
     max_trees: int
     rate: float
 
     @classmethod
-    def of(cls, codes: Array, encoding: TableEncoding, group: Array, n_classes: int, n_models: int) -> TreeProblem:
+    def of(cls, codes: Array, given: FitRows, n_models: int) -> TreeProblem:
         """Allow as many trees as the work allows; where they are fewer, each is a longer step."""
         n_codes = codes.max(axis=1, initial=0).astype(np.int32) + 1
-        n_logits = 1 if n_classes == 2 else n_classes
+        n_logits, varied = 1 if given.n_classes == 2 else given.n_classes, given.rows.varied
         # the sums of a tree, one for each channel: half of the rows at each level, and the codes of each leaf
-        sums = (n_logits + 2) * _count_tree_columns(len(codes))
+        sums = (n_logits + 2) * _count_tree_columns(len(varied))
         sums *= DEPTH * codes.shape[1] // 2 + (1 << DEPTH) * int(n_codes.max())
         trees = int(np.clip(MAX_SUMS // (sums * n_models), MIN_TREES_ALLOWED, MAX_TREES))
-        is_label = (~encoding.is_number).view(np.uint8)
-        return cls(codes, n_codes, is_label, group.astype(np.int32), n_logits, trees, RATE * MAX_TREES / trees)
+        is_label = (~given.counts.encoding.is_number).view(np.uint8)
+        group, rate = given.group.astype(np.int32), RATE * MAX_TREES / trees
+        return cls(codes, n_codes, is_label, group, n_logits, varied, trees, rate)
 
     def grow(self, weight: Array, logits: Array, first: int, n_trees: int) -> tuple[Array, Array, Array]:
         """Grow trees on the rows that have a weight, and add them to the logits; return tests, leaves and cover."""
         tests = np.empty((n_trees, DEPTH, 2), np.int16)
         leaves = np.empty((n_trees, 1 << DEPTH, self.n_logits), np.float32)
         cover = np.empty((n_trees, 1 << DEPTH), np.float32)
-        columns = choose_tree_columns(len(self.codes), first, n_trees)
+        columns = self.varied[choose_tree_columns(len(self.varied), first, n_trees)].astype(np.int32)
         data = self.codes, self.n_codes, self.is_label, self.group, weight, columns
         kernel.grow_trees(*data, self.rate, RIDGE, logits, tests, leaves, cover)
         return tests, leaves, cover
@@ -211,7 +211,7 @@ def choose_tree_columns(n_columns: int, first: int, n_trees: int) -> Array:
     trees = np.arange(first, first + n_trees, dtype=np.uint64)[:, None]
     hashes = scramble_bits((trees << np.uint64(32)) + np.arange(1, n_columns + 1, dtype=np.uint64))
     chosen = np.argsort(hashes, axis=1)[:, : _count_tree_columns(n_columns)]
-    return np.sort(chosen, axis=1).astype(np.int32)
+    return np.sort(chosen, axis=1)
 
 
 def _count_tree_columns(n_columns: int) -> int:
@@ -228,20 +228,14 @@ def fit_trees(given: FitRows, text_logits: Array) -> tuple[TreeMember, Array] | 
     gaps = np.array([find_gap_code(values, own) for values, own in zip(numbers, cuts, strict=True)], dtype=np.int64)
     codes = encode_for_trees(given.rows, cuts, gaps)
     n_models = min(len(given.judged), MAX_TREE_FOLDS)
-    problem = TreeProblem.of(codes, given.counts.encoding, given.group, given.n_classes, n_models + 1)
+    problem = TreeProblem.of(codes, given, n_models + 1)
     n_trees, left_out = _choose_number(given, text_logits, problem, n_models)
     if not n_trees:
         return None
-    start = _find_log_shares(given, given.weight)
+    start = find_log_shares(np.bincount(given.group, given.weight, given.n_classes))
     logits = to_logits(start + text_logits[:, -1]).copy()
     trees = problem.grow(given.weight, logits, 0, n_trees)
     return TreeMember(cuts, gaps, *trees, start), log_normalise(to_classes(left_out))
-
-
-def _find_log_shares(given: FitRows, weight: Array) -> Array:
-    """(classes,): the log of the share of each class."""
-    n = np.bincount(given.group, weight, given.n_classes) + 0.5
-    return np.asarray(np.log(n / n.sum()))
 
 
 def _choose_number(given: FitRows, text_logits: Array, problem: TreeProblem, n_models: int) -> tuple[int, Array]:
@@ -253,7 +247,7 @@ def _choose_number(given: FitRows, text_logits: Array, problem: TreeProblem, n_m
     logits = np.empty((n_models, len(rows), problem.n_logits))
     for m, weight in enumerate(weights):
         texts = text_logits[rows, np.where(own == m, given.model_of_row, m)]
-        logits[m] = to_logits(_find_log_shares(given, weight) + texts)
+        logits[m] = to_logits(find_log_shares(np.bincount(given.group, weight, given.n_classes)) + texts)
     best_loss, best, grown = np.inf, (0, logits[own, rows]), 0
     while grown <= problem.max_trees:
         left_out = logits[own, rows]

@@ -381,7 +381,9 @@ training_options = OptionSection(
 
 learning_options = OptionSection(
     "Learning",
-    define_option("--refine/--no-refine", "Correct naive Bayes with a logistic regression. By default where it helps."),
+    define_option(
+        "--refine/--no-refine", "Texts: correct naive Bayes by a logistic regression. By default where it helps."
+    ),
     define_option(
         "--alpha A",
         "Smoothing: virtual examples of each value or word. By default 1 for texts; tables choose by the data.",

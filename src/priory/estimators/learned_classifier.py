@@ -20,14 +20,15 @@ from priory.core.typing import Label
 from priory.errors import DataError, NotAvailableError, NotLearnedError, StaleModelError
 from priory.estimators.label_encoding import convert_to_numpy, encode_labels, sort_labels
 from priory.estimators.scikit_learn import BaseEstimator, ClassifierMixin, raise_not_fitted
+from priory.evaluation.prediction_sets import check_coverage, choose_sets
 from priory.learning import learned as algebra
 from priory.learning.classifier import CountingClassifier
 from priory.learning.counting import PartCounter, check_total, describe_unlearned_part
 from priory.learning.learned import Learned, answer, find_best
 from priory.learning.left_out_scores import (
     answer_left_out,
+    answer_without_folds,
     audit_membership,
-    judge_kept_rows,
     judge_sample,
     judge_splits,
     make_scores,
@@ -459,8 +460,8 @@ class CorrectedClassifier(LearnedClassifier):
         """(rows, classes): whether each class belongs to the prediction set of each row.
 
         A share ``coverage`` of the sets of new rows holds the true class; with ``by_class`` that holds for the rows of
-        every class. The thresholds are quantiles of the model's answers to its own rows, left out in folds. A set is
-        empty where no class is as probable as that.
+        every class. The answers of models without a fold are compared with their answers to the rows of that fold. A
+        set is empty where no class is as probable as that.
 
         Parameters
         ----------
@@ -470,10 +471,8 @@ class CorrectedClassifier(LearnedClassifier):
         by_class : bool
             Whether the coverage holds among the rows of each class; such sets are larger.
         """
-        from priory.evaluation.prediction_sets import find_set_thresholds
-
-        thresholds = find_set_thresholds(judge_kept_rows(self._learned()), coverage, by_class)
-        return np.asarray(self.predict_log_proba(X) >= thresholds)
+        check_coverage(coverage)
+        return choose_sets(answer_without_folds(self._learned(), X), coverage, by_class)
 
     def p_value(self, X: object) -> Array:
         """(rows,): the share of rows like those learned that are at least as unusual as each row.

@@ -77,17 +77,12 @@ class NaiveBayes(CorrectedClassifier):
         "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule:
         an absent column is an error, and an unknown one a warning. ``predict_one`` takes rows as they come.
     calibrate : "loo" or False
-        Correct the probabilities by the model's answers to rows left out, and answer with no odds beyond n + 1 : 1
-        after n rows; or leave them as naive Bayes has them.
-    refine : "auto", True or False
-        Correct naive Bayes by a regression centred on it, fitted to the rows that the model keeps, or not at all. With
-        more than 64 classes each column is weighed as a whole, and nothing else is corrected.
-    structure : "auto" or "naive"
-        "naive": columns are weighed one by one. "auto" also weighs pairs of columns, boosted trees, and all numbers
-        together, as far as they predict rows left out better.
+        Correct naive Bayes by regressions, pairs of columns, boosted trees and a Gaussian of all numbers, as far as
+        they predict rows left out better, and answer with no odds beyond n + 1 : 1 after n rows; or answer as naive
+        Bayes does, where answers must be its arithmetic. With more than 64 classes columns are only weighed.
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive corrections from whenever it has learned,
-        forgotten or merged; 5,000 by default (50,000 if ``refine`` is true). With 0 it keeps none.
+        forgotten or merged; 5,000 by default. With 0 it keeps none.
     refresh_after : float
         Derive the corrections anew when ``partial_fit`` has changed this share of the kept rows.
 
@@ -156,8 +151,6 @@ class NaiveBayes(CorrectedClassifier):
         missing: str = "ignore",
         new_columns: str = "learn",
         calibrate: Literal["loo", False] = "loo",
-        refine: bool | Literal["auto"] = "auto",
-        structure: str = "auto",
         memory: int | None = None,
         refresh_after: float = 0.1,
     ) -> None:
@@ -169,8 +162,6 @@ class NaiveBayes(CorrectedClassifier):
         self.missing = missing
         self.new_columns = new_columns
         self.calibrate = calibrate
-        self.refine = refine
-        self.structure = structure
         self.memory = memory
         self.refresh_after = refresh_after
 
@@ -202,7 +193,7 @@ class NaiveBayes(CorrectedClassifier):
         """
         families = TextbookFamilies(m, p)
         estimate = "ml" if m == 0 else "mean"
-        return cls(families, estimate=estimate, calibrate=False, refine=False, structure="naive")
+        return cls(families, estimate=estimate, calibrate=False)
 
     def release(
         self, epsilon: float, *, domains: Mapping[str, Domain], classes: Sequence[Label], source: Random | None = None

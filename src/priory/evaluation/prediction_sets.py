@@ -1,23 +1,26 @@
 """Prediction sets: the classes that are plausible for a row, with a promised share of sets that hold the true class.
 
-A class belongs to the set if its probability is not below a threshold, which is the conformal quantile of the
-probabilities that left-out rows gave to their own classes [1]_. Nothing is held out: the left-out answers of all
-learned rows take the place of a calibration set (cross-conformal prediction [2]_).
+Nothing is held out: the rows of each fold are scored by the model without it, and so is the new row. A class belongs
+to the set unless too many rows gave a larger probability to their own class than the model without them gives to this
+one (cross-conformal prediction [1]_, on the sets of [2]_). The model of all rows is better than those that left rows
+out: compared with its answers, sets would be too large.
 
 References
 ----------
-.. [1] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", Journal
+.. [1] V. Vovk, "Cross-conformal predictors", Annals of Mathematics and Artificial Intelligence 74, 2015.
+.. [2] M. Sadinle, J. Lei and L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", Journal
    of the American Statistical Association 114, 2019.
-.. [2] V. Vovk, "Cross-conformal predictors", Annals of Mathematics and Artificial Intelligence 74, 2015.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray as Array
 
 from priory.errors import DataError
-from priory.evaluation.scores import Scores
 
 
 def check_coverage(coverage: float) -> None:
@@ -26,29 +29,42 @@ def check_coverage(coverage: float) -> None:
         raise DataError(f"coverage is {coverage!r}; use a share between 0 and 1, such as 0.9.")
 
 
-def find_set_thresholds(left_out: Scores, coverage: float, by_class: bool) -> Array:
-    """(classes,): the least log probability with which a class belongs to a set; -inf if there are too few rows.
+class FoldAnswers(NamedTuple):
+    """What the model without a fold says: to the rows of the fold, and to new rows."""
 
-    With ``by_class`` the coverage holds among the rows of each class, otherwise among all rows.
+    group: Array  # (rows of the fold,): their classes
+    own: Array  # (rows of the fold,): log p of the own class
+    weight: Array  # (rows of the fold,)
+    new: Array  # (new rows, classes): log p(c | x)
+
+
+def choose_sets(folds: Iterable[FoldAnswers], coverage: float, by_class: bool) -> Array:
+    """(new rows, classes): the classes that belong to the set of each row.
+
+    Of n rows and a new one, each is equally likely to be the k-th likeliest by its own class. With ``by_class`` a class
+    is compared with its own rows.
+
+    >>> rows = np.zeros(4, dtype=int), np.array([-3.0, -1.0, -2.0, -4.0]), np.ones(4)
+    >>> choose_sets([FoldAnswers(*rows, np.array([[-3.0], [-3.5]]))], 0.6, False).tolist()
+    [[True], [False]]
     """
     check_coverage(coverage)
-    own = left_out.log_probabilities[np.arange(len(left_out.truth)), left_out.truth]
-    if not by_class:
-        return np.full(len(left_out.classes), find_lower_quantile(own, left_out.weight, coverage))
-    of_class = [left_out.truth == c for c in range(len(left_out.classes))]
-    return np.array([find_lower_quantile(own[rows], left_out.weight[rows], coverage) for rows in of_class])
+    # (new rows, classes): the weight of rows that are likelier; (classes,): of all rows
+    above: Array | float = 0.0
+    total: Array | float = 0.0
+    for fold in folds:
+        classes = np.arange(fold.new.shape[1])
+        chosen = [fold.group == c if by_class else slice(None) for c in classes]
+        likelier = [
+            weigh_larger(fold.own[r], fold.weight[r], fold.new[:, c]) for c, r in zip(classes, chosen, strict=True)
+        ]
+        above = above + np.column_stack(likelier)
+        total = total + np.array([fold.weight[rows].sum() for rows in chosen])
+    return np.asarray(above < (1 + total) * coverage * (1 - 1e-12))
 
 
-def find_lower_quantile(values: Array, weight: Array, coverage: float) -> float:
-    """The largest value such that a new one is at least as large with probability ``coverage``; -inf if there is none.
-
-    Of n values and a new one, each is equally likely to be the k-th largest: the quantile is the value with the rank
-    (n + 1) coverage, rounded up, from the top.
-
-    >>> find_lower_quantile(np.array([3.0, 1.0, 2.0, 4.0]), np.ones(4), 0.6)
-    2.0
-    """
-    order = np.argsort(-values, kind="stable")
-    above = np.cumsum(weight[order])  # (values,): the weight of this value and all larger ones
-    place = int(np.searchsorted(above, (1 + weight.sum()) * coverage * (1 - 1e-12)))
-    return float(values[order[place]]) if place < len(values) else -np.inf
+def weigh_larger(values: Array, weight: Array, limits: Array) -> Array:
+    """(limits,): the weight of the values above each limit."""
+    order = np.argsort(values, kind="stable")
+    below = np.append(0.0, np.cumsum(weight[order]))
+    return np.asarray(below[-1] - below[np.searchsorted(values[order], limits, side="right")])

@@ -35,7 +35,7 @@ from priory.core.statistics import find_members, find_unlearned_row
 from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError, suggest_name
 from priory.learning.row_kind import Batch, RowKind, warn_user
 from priory.learning.standby import Standby, derive_standby
-from priory.model.cells import RowSample, choose_memory, take_rows
+from priory.model.cells import RowSample, take_rows
 from priory.model.model_statistics import ModelStatistics
 
 ANSWERS_AT_A_TIME = 1 << 23  # rows x classes
@@ -486,8 +486,8 @@ def read_learned_rows(
 
 def sample_learned_rows(learned: Learned, batch: Batch, group: Array, weight: Array | None) -> tuple[RowSample, Array]:
     """Sample learned rows that the model does not keep; also return their positions in the batch."""
-    size = choose_memory(None, learned.rows.parameters.refine is True)
-    return learned.rows.sample(learned.rows.read_cells(batch), learned.classes, group, weight, size)
+    read = learned.rows.read_cells(batch)
+    return learned.rows.sample(read, learned.classes, group, weight, learned.rows.usual_memory)
 
 
 # -- answering ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from numpy import ndarray as Array
 
 from priory.core.logspace import log_normalise
 from priory.errors import DataError, StaleModelError
+from priory.evaluation.prediction_sets import FoldAnswers
 from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
 from priory.learning.row_kind import Batch
 from priory.model.cells import Cells, RowSample, split_weights, take_rows
@@ -24,18 +25,6 @@ MAX_JUDGED_ANSWERS = 1 << 25  # rows x classes: fewer rows of more classes are j
 MAX_ROWS_JUDGED = 100_000  # distinct rows of parts that are left out one by one
 MAX_ROWS_FOR_TEN_FOLDS = 1000  # rows are judged by ten folds up to here, and by five beyond
 
-SMOOTHING_STRENGTHS = 4.0 ** np.arange(-6, 4)
-
-
-def choose_smoothing(predict_left_out: Callable[[float], Array], group: Array) -> float:
-    """Return the smoothing with the smallest log loss; ``predict_left_out(alpha)`` is (rows, classes) log p(c | x).
-
-    >>> choose_smoothing(lambda a: -np.abs(np.log([[a, 4.0]])), np.array([0]))
-    1.0
-    """
-    loss = [-predict_left_out(float(a))[np.arange(len(group)), group].mean() for a in SMOOTHING_STRENGTHS]
-    return float(SMOOTHING_STRENGTHS[int(np.argmin(loss))])
-
 
 def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: Array | None = None) -> Scores:
     """Score each row of a sample by the model without its fold; a row that occurs often is in several folds.
@@ -43,23 +32,54 @@ def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: 
     With very many classes only some rows of each fold are judged; all of them are left out.
     """
     if folds == "auto":
-        folds = 10 if len(sample) <= MAX_ROWS_FOR_TEN_FOLDS else 5
+        folds = count_folds(sample)
     if not isinstance(folds, int) or folds < 2:
         raise DataError(f"folds is {folds!r}; use 'auto', a number from 2, or a scikit-learn splitter with X and y.")
     rows, weights, answers = [], [], []
     max_rows = max(1, MAX_JUDGED_ANSWERS // (folds * len(learned.classes)))  # of a fold
+    for fold, out in split_folds(sample, folds):
+        answers.append(answer_without(learned, count_left_out(learned, out), take_rows(out.blocks, slice(max_rows))))
+        rows.append(fold[:max_rows])
+        weights.append(out.weight[:max_rows])
+    judged, weight = np.concatenate(rows), np.concatenate(weights)
+    scores = make_scores(learned, sample.group[judged], np.concatenate(answers), weight)
+    return replace(scores, folds=folds, positions=None if positions is None else positions[judged])
+
+
+def count_folds(sample: RowSample) -> int:
+    """Ten folds, or five of many rows."""
+    return 10 if len(sample) <= MAX_ROWS_FOR_TEN_FOLDS else 5
+
+
+def split_folds(sample: RowSample, folds: int) -> Iterator[tuple[Array, RowSample]]:
+    """The rows of each fold, by position and as a sample; a row that occurs often is in several folds."""
     for fold_weight in split_weights(sample, folds):
         fold = np.flatnonzero(fold_weight)
         if len(fold):
             # fold_weight (sample rows,): how many copies of each row the fold leaves out
-            out = sample.take(fold, fold_weight[fold])
-            part = replace(learned.model().observe(out.blocks, out.group, out.weight), sample=out)
-            answers.append(answer_without(learned, part, take_rows(out.blocks, slice(max_rows))))
-            rows.append(fold[:max_rows])
-            weights.append(out.weight[:max_rows])
-    judged, weight = np.concatenate(rows), np.concatenate(weights)
-    scores = make_scores(learned, sample.group[judged], np.concatenate(answers), weight)
-    return replace(scores, folds=folds, positions=None if positions is None else positions[judged])
+            yield fold, sample.take(fold, fold_weight[fold])
+
+
+def count_left_out(learned: Learned, out: RowSample) -> ModelStatistics:
+    """The statistics of learned rows, to be subtracted."""
+    return replace(learned.model().observe(out.blocks, out.group, out.weight), sample=out)
+
+
+def answer_without_folds(learned: Learned, X: object) -> Iterator[FoldAnswers]:
+    """The answers of the models without each fold, to the rows of the fold and to rows X; the models are kept."""
+    sample = check_kept_rows(learned)
+
+    def leave_out(_: object) -> list[tuple[Learned, RowSample, Array]]:
+        found = []
+        for _, out in split_folds(sample, count_folds(sample)):
+            rest = subtract_part(learned, count_left_out(learned, out))
+            answers = rest.rows.answer(rest, out.blocks)
+            found.append((rest, out, answers[np.arange(len(out)), out.group]))
+        return found
+
+    cells = learned.rows.read_cells(learned.rows.read(X, "answer", learned.statistics)[1])
+    for rest, out, own in learned.statistics.derive("models of folds", leave_out, repr(learned.rows.parameters)):
+        yield FoldAnswers(out.group, own, out.weight, rest.rows.answer(rest, cells))
 
 
 def check_kept_rows(learned: Learned) -> RowSample:
@@ -114,8 +134,13 @@ def judge_parts(learned: Learned, sample: RowSample) -> Scores:
 
 def answer_without(learned: Learned, part: ModelStatistics, cells: Sequence[Cells]) -> Array:
     """(rows, classes): log p(c | x) by the model without ``part``, its corrections derived from the rest."""
-    rest = Learned(learned.rows, learned.statistics - part, unlabelled=learned.unlabelled)
+    rest = subtract_part(learned, part)
     return rest.rows.answer(rest, cells)
+
+
+def subtract_part(learned: Learned, part: ModelStatistics) -> Learned:
+    """The model without ``part``, its corrections still to be derived."""
+    return Learned(learned.rows, learned.statistics - part, unlabelled=learned.unlabelled)
 
 
 def answer_left_out(learned: Learned, cells: Sequence[Cells], group: Array) -> Array:
@@ -137,7 +162,7 @@ def audit_membership(learned: Learned, sample: RowSample) -> MembershipAudit:
         answers = log_normalise(model.log_joint(sample.blocks), model.log_prior())
         left_out = answer_left_out(learned, sample.blocks, sample.group)
         return MembershipAudit.of(answers[None, rows, sample.group], left_out[rows, sample.group])
-    folds = 10 if len(sample) <= MAX_ROWS_FOR_TEN_FOLDS else 5
+    folds = count_folds(sample)
     fold = rows % folds  # in the order of the hashes, which is random
     scores = np.empty((folds, len(sample)))
     for f in range(folds):

@@ -231,7 +231,7 @@ def _build(
     epsilon: float,
 ) -> Learned:
     """A model of the released counts, tempered by how much of each column is signal."""
-    changed = {"families": dict(families), "memory": 0, "refine": False, "calibrate": "loo", "alpha": None}
+    changed = {"families": dict(families), "memory": 0, "calibrate": "loo", "alpha": None}
     declared = Parameters(**{**vars(learned.rows.parameters), **changed})
     example = {name: ["" if families[name] == "categorical" else 0.0] for name in families}
     rows = TableRows(declared).read(example, "fit")[0]

@@ -17,7 +17,8 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.errors import DataError, NotLearnedError, PrioryWarning
-from priory.model.cells import Cells, RowSample, choose_memory, hash_labelled_rows
+from priory.model import cells as kept_cells
+from priory.model.cells import Cells, RowSample, hash_labelled_rows
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel
 
@@ -185,7 +186,13 @@ class RowKind(ABC, Generic[BatchT]):
     @property
     def memory(self) -> int:
         """The number of rows kept in the sample."""
-        return choose_memory(self.parameters.memory, self.parameters.refine is True) if self.is_calibrated else 0
+        declared = self.parameters.memory
+        return 0 if not self.is_calibrated else self.usual_memory if declared is None else declared
+
+    @property
+    def usual_memory(self) -> int:
+        """The number of rows kept if it is not declared."""
+        return kept_cells.DEFAULT_MEMORY
 
     @property
     def tokenizers(self) -> list[Tokenizer]:
@@ -216,8 +223,6 @@ def check_calibration(parameters: Parameters) -> None:
         raise DataError(f"memory is {parameters.memory!r}; use a number of rows from 0, or None.")
     if not parameters.refresh_after > 0:
         raise DataError(f"refresh_after is {parameters.refresh_after!r}; use a share of the rows above 0.")
-    if parameters.refine not in ("auto", True, False):
-        raise DataError(f"refine is {parameters.refine!r}; use 'auto', True or False.")
 
 
 def warn_user(message: str) -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy import ndarray as Array
 
+from priory.calibration.calibrator import choose_smoothing
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, name_cells
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.core.statistics import count_columns, list_record_types
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families.base import ESTIMATES
-from priory.learning.left_out_scores import choose_smoothing
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import Cells
 from priory.model.column_profile import Profiles, make_example_table
@@ -127,8 +127,6 @@ class TableRows(RowKind[Table]):
             raise DataError(f"alpha is {p.alpha!r}; use a number from 0, 'loo' or None.")
         if isinstance(p.alpha, (int, float)) and not is_valid_alpha(p.alpha):
             raise DataError(f"alpha is {p.alpha!r}; it must be a number from 0 to {MAX_SAMPLE_WEIGHT:g}.")
-        if p.structure not in ("auto", "naive"):
-            raise DataError(f"structure is {p.structure!r}; use 'auto' or 'naive'.")
         if isinstance(p.class_prior, str) and p.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {p.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
         check_class_weight(p.class_weight, p.class_prior)
@@ -380,13 +378,9 @@ class TableRows(RowKind[Table]):
 
     def calibrator(self) -> Calibrator:
         """The fitter of corrections, which uses all kept rows."""
-        from priory.calibration.calibrator import (
-            Calibrator,  # answers do without it
-            FitPlan,
-        )
+        from priory.calibration.calibrator import Calibrator  # answers do without it
 
-        plan = FitPlan(refine=bool(self.parameters.refine), together=self.parameters.structure == "auto")
-        return Calibrator(sys.maxsize, plan, keeps_rows=self.memory > 0)
+        return Calibrator(sys.maxsize, keeps_rows=self.memory > 0)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:

@@ -6,16 +6,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy import ndarray as Array
 
+from priory.calibration.calibrator import choose_smoothing
 from priory.core.input_guard import describe_difference
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.errors import DataError
-from priory.learning.left_out_scores import choose_smoothing
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, choose_text_memory
 from priory.model.document_model import DocumentModel, observe_documents
@@ -95,7 +95,7 @@ class TextRows(RowKind[TextBatch]):
         p = self.parameters
         tokenizer = Tokenizer(
             lowercase=p.lowercase,
-            analyzer="word" if p.analyzer == "auto" else p.analyzer,
+            analyzer=p.analyzer,
             min_token_length=p.min_token_length,
             ngram_range=(p.ngram_range[0], p.ngram_range[1]),
             stop_words=load_stop_words(p.stop_words),
@@ -132,6 +132,8 @@ class TextRows(RowKind[TextBatch]):
             raise DataError(f"pairs is {p.pairs!r}; use 'auto', True or False.")
         check_class_weight(p.class_weight, p.class_prior)
         check_calibration(p)
+        if p.refine not in ("auto", True, False):
+            raise DataError(f"refine is {p.refine!r}; use 'auto', True or False.")
         self.text_model  # noqa: B018  # it checks what it is made of
 
     def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, TextBatch]:
@@ -255,33 +257,23 @@ class TextRows(RowKind[TextBatch]):
     def keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
 
-    @property
-    def finer_tokens(self) -> tuple[bool | Literal["auto"], bool]:
-        """Whether corrections may weigh pairs of words, and characters; in mail neither carries over."""
-        p = self.parameters
-        is_mail = p.reader != "text"
-        return p.pairs is True or (not is_mail and p.pairs), p.analyzer == "auto" and not is_mail
-
     def _read_bags(self, documents: AnyDocuments) -> TokenBags:
         """Tokenise documents for the sample, with pairs of words if corrections may use them."""
-        return read_kept_bags(self.vocabulary, documents, bool(self.parameters.refine and self.finer_tokens[0]))
+        return read_kept_bags(self.vocabulary, documents, bool(self.parameters.refine and self.parameters.pairs))
 
     @property
-    def memory(self) -> int:
-        return choose_text_memory(self.parameters.memory, self.parameters.refine) if self.is_calibrated else 0
+    def usual_memory(self) -> int:
+        return choose_text_memory(None, self.parameters.refine)
 
     def calibrator(self) -> Calibrator:
-        from priory.calibration.calibrator import (
-            Calibrator,  # answers do without it
-            FitPlan,
-        )
-        from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD, FinerTokens
+        from priory.calibration.calibrator import Calibrator  # answers do without it
+        from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD
 
         refine = self.parameters.refine
-        plan = FitPlan(refine=bool(refine), together=False)
         # refined corrections have many weights; tempering alone has a few
         max_texts = sys.maxsize if refine else MAX_TEXTS_TO_CALIBRATE
-        return Calibrator(max_texts, plan, FinerTokens(*self.finer_tokens), NO_HOLD if refine is True else SHIFT_HOLD)
+        hold = NO_HOLD if refine is True else SHIFT_HOLD
+        return Calibrator(max_texts, bool(refine), self.parameters.pairs, hold)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:

@@ -292,7 +292,7 @@ def find_filled(record: BlockRecord) -> Array:
 
 DEFAULT_MEMORY = 5000  # rows that are kept
 MEMORY_OF_TEXTS = 20_000  # texts that are kept with refine="auto"
-MEMORY_TO_REFINE = 50_000  # rows that are kept with refine=True
+MEMORY_TO_REFINE = 50_000  # texts that are kept with refine=True
 RESERVE_PART = 10  # one in so many rows is kept besides, to take the place of forgotten ones
 NO_LIMIT = (1 << 64) - 1  # above every hash: no row was dropped
 LIMIT_BITS = 5  # significant bits of a limit: the next one is 3 to 6 % larger
@@ -507,14 +507,10 @@ def find_limit_below(limit: int) -> int:
     return last >> shift << shift
 
 
-def choose_memory(declared: int | None, refine: bool) -> int:
-    """Number of rows to keep: as declared, or the default."""
-    return declared if declared is not None else MEMORY_TO_REFINE if refine else DEFAULT_MEMORY
-
-
 def choose_text_memory(declared: int | None, refine: bool | Literal["auto"]) -> int:
     """Number of texts to keep: as declared, or the default."""
-    return MEMORY_OF_TEXTS if declared is None and refine == "auto" else choose_memory(declared, bool(refine))
+    usual = MEMORY_OF_TEXTS if refine == "auto" else MEMORY_TO_REFINE if refine else DEFAULT_MEMORY
+    return usual if declared is None else declared
 
 
 def hash_labelled_rows(names: Sequence[Sequence[str]], cells: Sequence[Cells], classes: Array, group: Array) -> Array:

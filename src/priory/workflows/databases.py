@@ -52,18 +52,18 @@ def fit(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = 
     -------
     model
     """
-    with open_rows(url, target, where) as rows:
+    with open_target_table(url, target, where) as rows:
         return learn_table(model, rows, target)
 
 
 def forget(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = None) -> ModelT:
     """Forget rows of a table, as if they had never been learned, with the parameters of `fit`."""
-    with open_rows(url, target, where) as rows:
+    with open_target_table(url, target, where) as rows:
         return unlearn_table(model, rows, target)
 
 
 @contextmanager
-def open_rows(url: str, target: str, where: Mapping[str, str] | None) -> Iterator[DatabaseTable]:
+def open_target_table(url: str, target: str, where: Mapping[str, str] | None) -> Iterator[DatabaseTable]:
     """Open a table that has a target."""
     with open_table(url, where) as rows:
         rows.check_column(target)

@@ -49,7 +49,8 @@ class TrainingOptions:
     audit : bool
         Look for leakage in the sample.
     refine : bool, optional
-        Correct naive Bayes with a logistic regression. By default where that helps.
+        Where the only column is a text: correct naive Bayes by a logistic regression on words, even where texts to come
+        may be of another kind, or not at all.
     alpha : float, optional
         Virtual examples of each value or word. By default 1 for texts, and for tables the choice of each family.
     text_model : "binary", "multinomial" or "bernoulli", optional
@@ -258,7 +259,11 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
             refine=_choose_refinement(options),
             memory=options.memory,
         )
-    for name, value in (("model", options.text_model), ("max-words", options.max_tokens)):
+    for name, value in (
+        ("model", options.text_model),
+        ("max-words", options.max_tokens),
+        ("refine" if options.refine else "no-refine", options.refine),
+    ):
         if value is not None:
             raise DataError(
                 f"--{name} is only for a single column of texts; the columns are {format_names(columns.names)}"
@@ -268,8 +273,6 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
         alpha=options.alpha,
         calibrate=False if options.plain else "loo",
         memory=options.memory,
-        refine=_choose_refinement(options),
-        structure="naive" if options.refine is False else "auto",
     )
 
 

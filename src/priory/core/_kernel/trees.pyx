@@ -26,11 +26,12 @@ def grow_trees(const uint8_t[:, ::1] codes, const int32_t[::1] n_codes, const ui
                float[:, ::1] cover):
     learned_rows = np.flatnonzero(np.asarray(weight) > 0).astype(np.int32)
     cdef const int32_t[::1] learned = learned_rows
+    cdef const uint8_t[:, ::1] own_codes = np.take(codes, learned_rows, axis=1)
     cdef Py_ssize_t n = learned.shape[0], n_logits = logits.shape[1], depth = tests.shape[1], width = columns.shape[1]
     cdef Py_ssize_t n_leaves = 1 << depth, bins = max(n_codes), t, k, i, j, cut, best_column, best_cut
-    cdef Py_ssize_t channels = n_logits + 1
-    # slopes (rows, logits + 1): the gradient of each logit, then one curvature
-    cdef float[:, ::1] slopes = np.empty((n, channels), np.float32), moved = np.empty((n, channels), np.float32)
+    cdef Py_ssize_t channels = 2 if n_logits == 1 else (n_logits + 4) // 4 * 4
+    # slopes (rows, channels): the gradient of each logit, one curvature, and zeros up to whole lanes
+    cdef float[:, ::1] slopes = np.zeros((n, channels), np.float32), moved = np.zeros((n, channels), np.float32)
     cdef double[:, ::1] probability = np.empty((n, n_logits))
     cdef int32_t[::1] order = np.empty(n, np.int32), spare = np.empty(n, np.int32)
     cdef int32_t[::1] starts = np.empty(n_leaves + 1, np.int32), new_starts = np.empty(n_leaves + 1, np.int32)
@@ -38,6 +39,7 @@ def grow_trees(const uint8_t[:, ::1] codes, const int32_t[::1] n_codes, const ui
     cdef float[::1] half = np.empty(bins * channels, np.float32), scores = np.empty(bins, np.float32)
     cdef float[:, ::1] sums = np.empty((3, bins), np.float32)  # of a cut: |G|^2 and H of one side, and G . G_total
     cdef float[::1] total = np.empty(channels, np.float32)
+    cdef uint8_t[::1] sides = np.empty(n, np.uint8)
     cdef double[::1] gradient = np.empty(n_logits), curvature = np.empty(n_logits)
     cdef float best
     with nogil:
@@ -50,14 +52,14 @@ def grow_trees(const uint8_t[:, ::1] codes, const int32_t[::1] n_codes, const ui
                 best, best_column, best_cut = -1.0, columns[t, 0], 0
                 for j in range(width):
                     i = columns[t, j]
-                    count_leaves(codes[i], learned, order, slopes, starts, 1 << k, n_codes[i], half, histograms[j])
-                    score_cuts(histograms[j], starts, 1 << k, n_codes[i], channels, is_label[i], ridge, total, sums, scores)
+                    count_leaves(own_codes[i], order, slopes, starts, 1 << k, n_codes[i], half, histograms[j])
+                    score_cuts(histograms[j], starts, 1 << k, n_codes[i], n_logits, is_label[i], ridge, total, sums, scores)
                     for cut in range(n_codes[i] - (0 if is_label[i] else 1)):
                         if scores[cut] > best * TIE:
                             best, best_column, best_cut = scores[cut], i, cut
                 tests[t, k, 0], tests[t, k, 1] = <int16_t>best_column, <int16_t>best_cut
-                split_leaves(codes[best_column], best_cut, is_label[best_column], learned, 1 << k, order, spare, slopes,
-                             moved, starts, new_starts)
+                split_leaves(own_codes[best_column], best_cut, is_label[best_column], 1 << k, order, spare, slopes, moved,
+                             sides, starts, new_starts)
             weigh_leaves(learned, group, weight, probability, order, starts, rate, ridge, gradient, curvature,
                          leaves[t], cover[t])
             add_tree(codes, is_label, tests[t], leaves[t], logits)
@@ -98,26 +100,34 @@ cdef void find_slopes(const int32_t[::1] learned, const int32_t[::1] group, cons
         slopes[i, n_logits] = <float>(w * (spread if spread > MIN_CURVATURE else MIN_CURVATURE))
 
 
-cdef void add_rows(const uint8_t[::1] codes, const int32_t[::1] learned, const int32_t[::1] order,
-                   const float[:, ::1] slopes, Py_ssize_t start, Py_ssize_t stop, float* histogram) noexcept nogil:
+cdef void add_rows(const uint8_t[::1] codes, const int32_t[::1] order, const float[:, ::1] slopes, Py_ssize_t start,
+                   Py_ssize_t stop, float* histogram) noexcept nogil:
     cdef Py_ssize_t channels = slopes.shape[1], i, c
     cdef float* place
     cdef const float* own
     if channels == 2:
         for i in range(start, stop):
-            place = histogram + 2 * codes[learned[order[i]]]
+            place = histogram + 2 * codes[order[i]]
             place[0] += slopes[i, 0]
             place[1] += slopes[i, 1]
         return
     for i in range(start, stop):
-        place, own = histogram + channels * codes[learned[order[i]]], &slopes[i, 0]
-        for c in range(channels):
-            place[c] += own[c]
+        place, own = histogram + channels * codes[order[i]], &slopes[i, 0]
+        for c in range(0, channels, 4):
+            add_lane(place + c, own + c)
 
 
-cdef void count_leaves(const uint8_t[::1] codes, const int32_t[::1] learned, const int32_t[::1] order,
-                       const float[:, ::1] slopes, const int32_t[::1] starts, Py_ssize_t n_leaves, Py_ssize_t n_codes,
-                       float[::1] half, float[:, ::1] histograms) noexcept nogil:
+cdef inline void add_lane(float* place, const float* own) noexcept nogil:
+    cdef float a = own[0], b = own[1], c = own[2], d = own[3]
+    place[0] += a
+    place[1] += b
+    place[2] += c
+    place[3] += d
+
+
+cdef void count_leaves(const uint8_t[::1] codes, const int32_t[::1] order, const float[:, ::1] slopes,
+                       const int32_t[::1] starts, Py_ssize_t n_leaves, Py_ssize_t n_codes, float[::1] half,
+                       float[:, ::1] histograms) noexcept nogil:
     """Sums of slopes by leaf and code, (leaves, codes, channels); ``histograms`` has those of the level above."""
     cdef Py_ssize_t size = n_codes * slopes.shape[1], parent, left, middle, stop, b
     cdef float *whole
@@ -125,7 +135,7 @@ cdef void count_leaves(const uint8_t[::1] codes, const int32_t[::1] learned, con
     cdef float *large
     if n_leaves == 1:
         memset(&histograms[0, 0], 0, size * sizeof(float))
-        add_rows(codes, learned, order, slopes, 0, starts[1], &histograms[0, 0])
+        add_rows(codes, order, slopes, 0, starts[1], &histograms[0, 0])
         return
     for parent in range(n_leaves // 2 - 1, -1, -1):  # from the last: children take the place of later parents
         left, middle, stop = starts[2 * parent], starts[2 * parent + 1], starts[2 * parent + 2]
@@ -135,21 +145,21 @@ cdef void count_leaves(const uint8_t[::1] codes, const int32_t[::1] learned, con
         whole = &histograms[parent, 0]
         if middle - left <= stop - middle:
             small, large = &histograms[2 * parent, 0], &histograms[2 * parent + 1, 0]
-            add_rows(codes, learned, order, slopes, left, middle, &half[0])
+            add_rows(codes, order, slopes, left, middle, &half[0])
         else:
             small, large = &histograms[2 * parent + 1, 0], &histograms[2 * parent, 0]
-            add_rows(codes, learned, order, slopes, middle, stop, &half[0])
+            add_rows(codes, order, slopes, middle, stop, &half[0])
         for b in range(size):
             large[b] = whole[b] - half[b]
         memcpy(small, &half[0], size * sizeof(float))
 
 
 cdef void score_cuts(const float[:, ::1] histograms, const int32_t[::1] starts, Py_ssize_t n_leaves,
-                     Py_ssize_t n_codes, Py_ssize_t channels, bint is_label, float ridge, float[::1] total,
+                     Py_ssize_t n_codes, Py_ssize_t n_logits, bint is_label, float ridge, float[::1] total,
                      float[:, ::1] sums, float[::1] scores) noexcept nogil:
     """Σ over leaves of |G|^2 / (H + ridge) of both sides of each cut; leaves of one row are the same for all cuts."""
-    cdef Py_ssize_t leaf, b, c, n_logits = channels - 1
-    cdef float square, product, whole, other
+    cdef Py_ssize_t leaf, b, c, channels = total.shape[0]
+    cdef float whole, other
     cdef const float* own
     cdef float* squares = &sums[0, 0]
     cdef float* curvatures = &sums[1, 0]
@@ -173,7 +183,7 @@ cdef void score_cuts(const float[:, ::1] histograms, const int32_t[::1] starts, 
         if n_logits == 1:
             accumulate_two(&histograms[leaf, 0], n_codes, is_label, g[0], squares, curvatures, products)
         else:
-            accumulate_many(&histograms[leaf, 0], n_codes, channels, is_label, g, squares, curvatures, products)
+            accumulate_many(&histograms[leaf, 0], n_codes, n_logits, channels, is_label, g, squares, curvatures, products)
         for b in range(n_codes):
             # |G_total - G|^2 = |G_total|^2 - 2 G . G_total + |G|^2
             found[b] += (squares[b] / (curvatures[b] + ridge)
@@ -192,10 +202,10 @@ cdef void accumulate_two(const float* own, Py_ssize_t n_codes, bint is_label, fl
         squares[b], curvatures[b], products[b] = g * g, h, g * total
 
 
-cdef void accumulate_many(const float* own, Py_ssize_t n_codes, Py_ssize_t channels, bint is_label, const float* total,
-                          float* squares, float* curvatures, float* products) noexcept nogil:
+cdef void accumulate_many(const float* own, Py_ssize_t n_codes, Py_ssize_t n_logits, Py_ssize_t channels, bint is_label,
+                          const float* total, float* squares, float* curvatures, float* products) noexcept nogil:
     """|G|^2, H and G . G_total of the side of each cut that has the lower codes, or the label."""
-    cdef Py_ssize_t b, c, n_logits = channels - 1
+    cdef Py_ssize_t b, c
     cdef float square, product
     cdef float[256] running
     for c in range(channels):
@@ -214,26 +224,34 @@ cdef void accumulate_many(const float* own, Py_ssize_t n_codes, Py_ssize_t chann
         squares[b], curvatures[b], products[b] = square, running[n_logits], product
 
 
-cdef void split_leaves(const uint8_t[::1] codes, Py_ssize_t cut, bint is_label, const int32_t[::1] learned,
-                       Py_ssize_t n_leaves, int32_t[::1] order, int32_t[::1] spare, float[:, ::1] slopes,
-                       float[:, ::1] moved, int32_t[::1] starts, int32_t[::1] new_starts) noexcept nogil:
+cdef void split_leaves(const uint8_t[::1] codes, Py_ssize_t cut, bint is_label, Py_ssize_t n_leaves,
+                       int32_t[::1] order, int32_t[::1] spare, float[:, ::1] slopes, float[:, ::1] moved,
+                       uint8_t[::1] sides, int32_t[::1] starts, int32_t[::1] new_starts) noexcept nogil:
     """Split every leaf, stably: rows that pass the test go to the right."""
-    cdef Py_ssize_t channels = slopes.shape[1], leaf, i, place, side, code
-    cdef size_t size = channels * sizeof(float)
-    place = 0
+    cdef Py_ssize_t channels = slopes.shape[1], leaf, i, c, place, passed, n = starts[n_leaves]
+    cdef Py_ssize_t[2] places  # of the next row to the left, and to the right
+    cdef int code
     for leaf in range(n_leaves):
-        for side in range(2):
-            new_starts[2 * leaf + side] = <int32_t>place
-            for i in range(starts[leaf], starts[leaf + 1]):
-                code = codes[learned[order[i]]]
-                if (code == cut if is_label else code > cut) == side:
-                    spare[place] = order[i]
-                    memcpy(&moved[place, 0], &slopes[i, 0], size)
-                    place += 1
-    new_starts[2 * n_leaves] = <int32_t>place
-    if place:
-        memcpy(&order[0], &spare[0], place * sizeof(int32_t))
-        memcpy(&slopes[0, 0], &moved[0, 0], place * size)
+        passed = 0
+        for i in range(starts[leaf], starts[leaf + 1]):
+            code = codes[order[i]]
+            sides[i] = code == cut if is_label else code > cut
+            passed += sides[i]
+        places[0], places[1] = starts[leaf], starts[leaf + 1] - passed
+        new_starts[2 * leaf], new_starts[2 * leaf + 1] = <int32_t>places[0], <int32_t>places[1]
+        for i in range(starts[leaf], starts[leaf + 1]):
+            place = places[sides[i]]
+            places[sides[i]] += 1
+            spare[place] = order[i]
+            if channels == 2:
+                moved[place, 0], moved[place, 1] = slopes[i, 0], slopes[i, 1]
+            else:
+                for c in range(channels):
+                    moved[place, c] = slopes[i, c]
+    new_starts[2 * n_leaves] = <int32_t>n
+    if n:
+        memcpy(&order[0], &spare[0], n * sizeof(int32_t))
+        memcpy(&slopes[0, 0], &moved[0, 0], n * channels * sizeof(float))
     for leaf in range(2 * n_leaves + 1):
         starts[leaf] = new_starts[leaf]
 
@@ -284,6 +302,6 @@ cdef double portable_exp(double x) noexcept nogil:
     k = floor(x * LOG2_E + 0.5)
     r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW
     power.bits = <int64_t>(1023 + <int>k) << 52
-    r = 1 + r * (1 + r / 2 * (1 + r / 3 * (1 + r / 4 * (1 + r / 5 * (1 + r / 6 * (1 + r / 7 * (1 + r / 8 * (
-        1 + r / 9 * (1 + r / 10 * (1 + r / 11 * (1 + r / 12)))))))))))
+    r = 1 + r * (1 + r * (1.0 / 2 + r * (1.0 / 6 + r * (1.0 / 24 + r * (1.0 / 120 + r * (1.0 / 720 + r * (
+        1.0 / 5040 + r * (1.0 / 40320 + r * (1.0 / 362880 + r * (1.0 / 3628800 + r * (1.0 / 39916800)))))))))))
     return r * power.number
