@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -36,26 +36,19 @@ from priory.calibration.tempering import (
     to_classes,
     to_logits,
 )
-from priory.calibration.text_refinement import SHIFT_HOLD, PairChoice, collect_text_terms, refine_texts
+from priory.calibration.text_refinement import (
+    NO_FINER_TOKENS,
+    SHIFT_HOLD,
+    FinerTokens,
+    collect_text_terms,
+    refine_texts,
+)
 from priory.calibration.tree_member import fit_trees
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads, space_evenly
 from priory.core.sparse_rows import SparseRows, join_columns
 from priory.model.cells import Cells, take_rows
 from priory.model.open_model import RowEvidence
-
-SMOOTHING_STRENGTHS = 4.0 ** np.arange(-6, 4)
-
-
-def choose_smoothing(predict_left_out: Callable[[float], Array], group: Array) -> float:
-    """Return the smoothing with the smallest log loss; ``predict_left_out(alpha)`` is (rows, classes) log p(c | x).
-
-    >>> choose_smoothing(lambda a: -np.abs(np.log([[a, 4.0]])), np.array([0]))
-    1.0
-    """
-    loss = [-predict_left_out(float(a))[np.arange(len(group)), group].mean() for a in SMOOTHING_STRENGTHS]
-    return float(SMOOTHING_STRENGTHS[int(np.argmin(loss))])
-
 
 STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(9))  # from 100 to 0.01
 STRENGTHS_OF_PAIRS = tuple(1000 * 10 ** (-0.5 * k) for k in range(13))  # from 1,000 to 0.001
@@ -221,7 +214,7 @@ class Calibrator:
     max_rows: int
     # only for models of a single text:
     refine: bool = True  # whether a regression on its words is fitted
-    pairs: PairChoice = False  # whether pairs of neighbouring words are features
+    finer: FinerTokens = NO_FINER_TOKENS  # what that regression may weigh besides words
     hold: float = SHIFT_HOLD  # extra penalty on the direction of the mean text
     keeps_rows: bool = True  # whether rows are kept with the corrections, to complete others
 
@@ -289,7 +282,7 @@ class Calibrator:
             return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
         if _has_text_alone(model):
             if self.refine:
-                return refine_texts(model, cells, group, order, judged, self.pairs, self.hold)
+                return refine_texts(model, cells, group, order, judged, self.finer, self.hold)
             return _fit_tempering_alone(model, cells, group, order)
         return fit_corrections(_collect_rows(model, cells, group, order, judged, n_rows))
 

@@ -1,4 +1,4 @@
-"""Refine a model of texts: a logistic regression over words, and pairs of words if they help, on naive Bayes."""
+"""Refine a model of texts: a logistic regression over words, and over pairs and characters if they help."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_tempering, to_classes, to_logits
 from priory.calibration.token_shares import MAX_CELLS, MAX_FEW_TEXTS, choose_exponent, score_by_shares
 from priory.core.logspace import log_normalise
+from priory.core.sharding import space_evenly
 from priory.core.sparse_rows import SparseRows
 from priory.model.cells import Cells, TextCells, take_rows
 from priory.model.model_statistics import EvidenceTerms
@@ -72,11 +73,22 @@ TOKEN_STRENGTHS = tuple(100 * 10 ** (-0.5 * k) for k in range(7))
 """From 100 to 0.1. Weaker ones fit the texts of one collection better, and the texts of another year or place worse."""
 
 PairChoice = Literal["auto"] | bool
-MAX_PAIR_WEIGHTS = 1 << 21  # pairs times classes; with more, "auto" uses words alone
-# Pairs must be better than words alone by this many standard errors, this share of the loss of words alone (smaller
-# gains do not transfer to other collections), and this share of the loss of the base rate.
-MIN_ERRORS_TO_GAIN = 2.0
-MIN_SHARE_TO_GAIN = 0.1
+
+
+class FinerTokens(NamedTuple):
+    """Which tokens a regression may weigh besides words."""
+
+    pairs: PairChoice
+    characters: bool  # n-grams of characters in words, if they help
+
+
+NO_FINER_TOKENS = FinerTokens(pairs=False, characters=False)
+MAX_FINER_WEIGHTS = 1 << 21  # pairs, or n-grams, times classes; with more, "auto" does without them
+MAX_WORDS_TO_SPLIT = 100  # in a text on average; of longer ones characters cost much and tell little
+MAX_TEXTS_TO_SCREEN = 3000  # finer tokens that do not help these are not tried on all
+# Finer tokens must be better than words alone by this many standard errors, and this share of the loss of the base rate
+# (where words nearly suffice, smaller gains do not transfer to other collections).
+MIN_ERRORS_TO_GAIN = 2.5  # because the best of three is compared
 MIN_SHARE_OF_BASE_LOSS = 0.02
 KEPT_SMOOTHING = 1.0
 MAX_CELLS_TO_TEMPER = 1 << 20  # rows times classes
@@ -90,7 +102,7 @@ def refine_texts(
     group: Array,
     order: RowFolds,
     judged: Array,
-    pairs: PairChoice,
+    finer: FinerTokens,
     hold: float,
 ) -> Corrections:
     """Fit corrections to texts that the model has learned; the folds ``judged`` are left out in turn.
@@ -104,16 +116,7 @@ def refine_texts(
     terms = collect_text_terms(model, bags, group, order.weight, order.fold, [*judged.tolist(), -1])
     texts = LeftOutTexts(group, order.weight, [np.flatnonzero(order.fold == k) for k in judged], terms)
     few = _has_few_texts(model, column.data, order.weight)
-    [words] = model.choose_token_features(1 if few else MIN_FEATURE_COUNT)
-    both = words if column.data.pairs is None else words.add_pairs(column.data.pairs)
-    is_small = len(both.pairs) * texts.n_classes <= MAX_PAIR_WEIGHTS
-    if len(both.pairs) and (pairs is True or (pairs and is_small)):
-        chosen = RefinedTexts.of(texts, model, cells, both, hold, few)
-        if pairs == "auto":
-            alone = RefinedTexts.of(texts, model, cells, words, hold, few)
-            chosen = chosen if _gains_clearly(chosen, alone, texts) else alone
-    else:
-        chosen = RefinedTexts.of(texts, model, cells, words, hold, few)
+    chosen = _choose_features(TextFitter(texts, model, column.data, hold, few), finer)
     own = texts.judged, group[texts.judged]  # the index of the true class of each validation row
     refined = log_normalise(to_classes(chosen.search.left_out))[own]
     pool = MemberPool(np.ones(1), fit_share(refined, -texts.base_losses, order.weight[texts.judged]))
@@ -131,16 +134,31 @@ def _has_few_texts(model: CalibratableModel, bags: TokenBags, weight: Array) -> 
     return bool(is_small and n.sum() - weight.sum() <= (n == 1).sum())
 
 
-def _gains_clearly(rich: RefinedTexts, simple: RefinedTexts, texts: LeftOutTexts) -> bool:
-    """Whether the out-of-fold loss of ``rich`` is smaller by enough, and significantly."""
-    weight = texts.weight[texts.judged]
-    gain = (simple.search.losses - rich.search.losses)[texts.judged]
-    mean = np.average(gain, weights=weight)
-    error = np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum())
-    loss = np.average(simple.search.losses[texts.judged], weights=weight)
-    base_loss = np.average(texts.base_losses, weights=weight)
-    enough = max(MIN_SHARE_TO_GAIN * loss, MIN_SHARE_OF_BASE_LOSS * base_loss)
-    return bool(mean > max(MIN_ERRORS_TO_GAIN * error, enough))
+def _choose_features(fitter: TextFitter, finer: FinerTokens) -> RefinedTexts:
+    """Fit to words, or to words and finer tokens if that helps texts that are left out."""
+    [words] = fitter.model.choose_token_features(1 if fitter.few else MIN_FEATURE_COUNT)
+    known, bags = words, fitter.bags
+    if finer.pairs and bags.pairs is not None:
+        known = words.add_pairs(bags.pairs)
+    if finer.pairs is True:
+        return fitter.fit(known)
+    most = MAX_FINER_WEIGHTS // fitter.texts.n_classes
+    candidates = [known] if 0 < len(known.pairs) <= most else []
+    if finer.characters and len(bags.ids) <= MAX_WORDS_TO_SPLIT * len(bags) and len(bags.ends):
+        spelled = words.add_characters(bags, most)
+        candidates += [replace(spelled, pairs=f.pairs) for f in (words, *candidates) if len(spelled.characters)]
+    if not candidates:
+        return fitter.fit(words)
+    screen = fitter.take_rows(MAX_TEXTS_TO_SCREEN)
+    tried = [screen.fit(features) for features in (words, *candidates)]
+    best = min(tried, key=screen.measure_loss)
+    if screen is fitter:
+        return best if fitter.gains_clearly(best, tried[0]) else tried[0]
+    alone = fitter.fit(words)
+    if best is tried[0]:
+        return alone
+    rich = fitter.fit(best.features)
+    return rich if fitter.gains_clearly(rich, alone) else alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +196,11 @@ class LeftOutTexts:
     def base_losses(self) -> Array:
         """(validation rows,): the log loss of the base rate."""
         return -log_normalise(self.base_logits)[self.judged, self.group[self.judged]]
+
+    def take_rows(self, rows: Array) -> LeftOutTexts:
+        """Select some rows, in increasing order."""
+        folds = [np.flatnonzero(np.isin(rows, fold)) for fold in self.folds]
+        return LeftOutTexts(self.group[rows], self.weight[rows], folds, [terms[rows] for terms in self.terms])
 
     def list_learned(self) -> list[Array]:
         """Return the training rows of each model: without each validation fold, and all."""
@@ -235,7 +258,7 @@ class RefinedTexts:
         *folds, everything = texts.list_learned()
         refined = drop_single_tokens(rows) if few else rows
         common = find_common_direction(refined, texts.weight, hold)
-        count: CountKept | None = KeptEvidence.of if len(features.pairs) else None
+        count: CountKept | None = KeptEvidence.of if features.n_tokens < len(features) else None
         if few and count is None:
             shares = measure_shares(rows, texts, everything)
             exponent, _ = choose_exponent(shares.left_out, texts.group, texts.weight, texts.base_prior)
@@ -265,6 +288,42 @@ class RefinedTexts:
             added += 0.0 if self.centre.kept_weights is None else self.centre.kept_weights
             weights = np.concatenate([weights, added])
         return LinearMember(weights, NO_PAIRS, self.is_refined)
+
+
+@dataclass(frozen=True, eq=False)
+class TextFitter:
+    """Fits regressions over tokens to the texts that a model keeps."""
+
+    texts: LeftOutTexts
+    model: CalibratableModel
+    bags: TokenBags
+    hold: float
+    few: bool  # see `RefinedTexts.of`
+
+    def fit(self, features: TokenFeatures) -> RefinedTexts:
+        """Fit a regression over these tokens."""
+        return RefinedTexts.of(self.texts, self.model, [TextCells(self.bags)], features, self.hold, self.few)
+
+    def take_rows(self, max_rows: int) -> TextFitter:
+        """Take rows that are spaced evenly, if there are too many."""
+        if len(self.bags) <= max_rows:
+            return self
+        rows = space_evenly(len(self.bags), max_rows)
+        return replace(self, texts=self.texts.take_rows(rows), bags=self.bags[rows])
+
+    def measure_loss(self, fitted: RefinedTexts) -> float:
+        """The mean log loss of texts left out."""
+        judged = self.texts.judged
+        return float(np.average(fitted.search.losses[judged], weights=self.texts.weight[judged]))
+
+    def gains_clearly(self, rich: RefinedTexts, simple: RefinedTexts) -> bool:
+        """Whether the out-of-fold loss of ``rich`` is smaller by enough, and significantly."""
+        weight = self.texts.weight[self.texts.judged]
+        gain = (simple.search.losses - rich.search.losses)[self.texts.judged]
+        mean = np.average(gain, weights=weight)
+        error = np.sqrt(np.average((gain - mean) ** 2, weights=weight) / weight.sum())
+        enough = MIN_SHARE_OF_BASE_LOSS * np.average(self.texts.base_losses, weights=weight)
+        return bool(mean > max(MIN_ERRORS_TO_GAIN * error, enough))
 
 
 def find_common_direction(rows: SparseRows, weight: Array, hold: float) -> Array:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.calibrator import choose_smoothing
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, name_cells
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.core.statistics import count_columns, list_record_types
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families.base import ESTIMATES
+from priory.learning.left_out_scores import choose_smoothing
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import Cells
 from priory.model.column_profile import Profiles, make_example_table

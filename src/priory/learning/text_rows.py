@@ -6,16 +6,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.calibrator import choose_smoothing
 from priory.core.input_guard import describe_difference
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.errors import DataError
+from priory.learning.left_out_scores import choose_smoothing
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, choose_text_memory
 from priory.model.document_model import DocumentModel, observe_documents
@@ -95,7 +95,7 @@ class TextRows(RowKind[TextBatch]):
         p = self.parameters
         tokenizer = Tokenizer(
             lowercase=p.lowercase,
-            analyzer=p.analyzer,
+            analyzer="word" if p.analyzer == "auto" else p.analyzer,
             min_token_length=p.min_token_length,
             ngram_range=(p.ngram_range[0], p.ngram_range[1]),
             stop_words=load_stop_words(p.stop_words),
@@ -257,9 +257,16 @@ class TextRows(RowKind[TextBatch]):
     def keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
         return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
 
+    @property
+    def finer_tokens(self) -> tuple[bool | Literal["auto"], bool]:
+        """Whether corrections may weigh pairs of words, and characters; in mail neither carries over."""
+        p = self.parameters
+        is_mail = p.reader != "text"
+        return p.pairs is True or (not is_mail and p.pairs), p.analyzer == "auto" and not is_mail
+
     def _read_bags(self, documents: AnyDocuments) -> TokenBags:
         """Tokenise documents for the sample, with pairs of words if corrections may use them."""
-        return read_kept_bags(self.vocabulary, documents, bool(self.parameters.refine and self.parameters.pairs))
+        return read_kept_bags(self.vocabulary, documents, bool(self.parameters.refine and self.finer_tokens[0]))
 
     @property
     def usual_memory(self) -> int:
@@ -267,13 +274,13 @@ class TextRows(RowKind[TextBatch]):
 
     def calibrator(self) -> Calibrator:
         from priory.calibration.calibrator import Calibrator  # answers do without it
-        from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD
+        from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD, FinerTokens
 
         refine = self.parameters.refine
         # refined corrections have many weights; tempering alone has a few
         max_texts = sys.maxsize if refine else MAX_TEXTS_TO_CALIBRATE
         hold = NO_HOLD if refine is True else SHIFT_HOLD
-        return Calibrator(max_texts, bool(refine), self.parameters.pairs, hold)
+        return Calibrator(max_texts, bool(refine), FinerTokens(*self.finer_tokens), hold)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:
