@@ -85,7 +85,8 @@ class FinerTokens(NamedTuple):
 NO_FINER_TOKENS = FinerTokens(pairs=False, characters=False)
 MAX_FINER_WEIGHTS = 1 << 21  # pairs, or n-grams, times classes; with more, "auto" does without them
 MAX_WORDS_TO_SPLIT = 100  # in a text on average; of longer ones characters cost much and tell little
-MAX_TEXTS_TO_SCREEN = 3000  # finer tokens that do not help these are not tried on all
+MIN_TEXTS_FOR_FINER_TOKENS = 100  # fewer cannot show a clear gain
+MAX_TEXTS_TO_SCREEN, FOLDS_TO_SCREEN = 3000, 3  # finer tokens that do not help these are not tried on all
 # Finer tokens must be better than words alone by this many standard errors, and this share of the loss of the base rate
 # (where words nearly suffice, smaller gains do not transfer to other collections).
 MIN_ERRORS_TO_GAIN = 2.5  # because the best of three is compared
@@ -142,6 +143,8 @@ def _choose_features(fitter: TextFitter, finer: FinerTokens) -> RefinedTexts:
         known = words.add_pairs(bags.pairs)
     if finer.pairs is True:
         return fitter.fit(known)
+    if len(bags) < MIN_TEXTS_FOR_FINER_TOKENS:
+        return fitter.fit(words)
     most = MAX_FINER_WEIGHTS // fitter.texts.n_classes
     candidates = [known] if 0 < len(known.pairs) <= most else []
     if finer.characters and len(bags.ids) <= MAX_WORDS_TO_SPLIT * len(bags) and len(bags.ends):
@@ -149,11 +152,9 @@ def _choose_features(fitter: TextFitter, finer: FinerTokens) -> RefinedTexts:
         candidates += [replace(spelled, pairs=f.pairs) for f in (words, *candidates) if len(spelled.characters)]
     if not candidates:
         return fitter.fit(words)
-    screen = fitter.take_rows(MAX_TEXTS_TO_SCREEN)
+    screen = fitter.take_rows(MAX_TEXTS_TO_SCREEN).take_folds(FOLDS_TO_SCREEN)
     tried = [screen.fit(features) for features in (words, *candidates)]
     best = min(tried, key=screen.measure_loss)
-    if screen is fitter:
-        return best if fitter.gains_clearly(best, tried[0]) else tried[0]
     alone = fitter.fit(words)
     if best is tried[0]:
         return alone
@@ -310,6 +311,12 @@ class TextFitter:
             return self
         rows = space_evenly(len(self.bags), max_rows)
         return replace(self, texts=self.texts.take_rows(rows), bags=self.bags[rows])
+
+    def take_folds(self, n_folds: int) -> TextFitter:
+        """Judge by the first folds only."""
+        texts = self.texts
+        judged = replace(texts, folds=texts.folds[:n_folds], terms=[*texts.terms[:n_folds], texts.terms[-1]])
+        return replace(self, texts=judged)
 
     def measure_loss(self, fitted: RefinedTexts) -> float:
         """The mean log loss of texts left out."""

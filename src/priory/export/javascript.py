@@ -14,6 +14,7 @@ import numpy as np
 
 from priory.export import scoring_plan as steps
 from priory.export.scoring_plan import ScoringPlan
+from priory.text.token_features import make_pair_tokenizer
 from priory.text.tokenizer import Tokenizer, build_character_tables
 
 KINDS = {
@@ -40,7 +41,8 @@ def _encode(value: Any) -> Any:
     if isinstance(value, Tokenizer):
         return None
     if isinstance(value, steps.Tokens):
-        return {**_encode_fields(value), **_describe_tokenizer(value.tokenizer)}
+        neighbours = _describe_tokenizer(make_pair_tokenizer(value.tokenizer)) if len(value.pairs) else None
+        return {**_encode_fields(value), **_describe_tokenizer(value.tokenizer), "neighbours": neighbours}
     if is_dataclass(value):
         kind = KINDS.get(type(value))
         return {**({"kind": kind} if kind else {}), **_encode_fields(value)}

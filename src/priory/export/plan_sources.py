@@ -142,6 +142,10 @@ def _add_text(
         raise DataError("hashed words, and a slot for unknown ones, cannot be exported; train without buckets.")
     if tokenizer.stem is not None or tokenizer.reader != "text":
         raise DataError("stems and mail are read by Python alone; train without stem, on texts, to export.")
+    if len(features.characters):
+        raise DataError(
+            'n-grams of characters that correct words are read by Python alone; train with analyzer="word".'
+        )
     found = text.token_weights(records)
     table = np.asarray(take_token_rows(found.table, np.arange(len(counts))))
     words, known = counts.tokens(), decode_vocabulary(features.arena, features.ends)

@@ -88,7 +88,8 @@ class Tokenizer {
     this.lower = new Map(step.lowered);
     this.stops = new Set(step.stop_words);
     this.place = new Map(step.words.map((word, k) => [word, k]));
-    this.pairs = new Map(Array.from(step.pairs.data ?? step.pairs, (bucket, k) => [bucket, step.words.length + k]));
+    this.pairs = new Map(Array.from(step.pairs?.data ?? step.pairs ?? [], (bucket, k) => [bucket, step.words.length + k]));
+    this.neighbours = step.neighbours ? new Tokenizer({ ...step.neighbours, words: [] }) : null;
   }
 
   kind(code) { return this.step.kinds[countReached(this.starts, code) - 1][1]; }
@@ -366,7 +367,7 @@ export class Scorer {
 
   scoreText(term, cells) {
     const n = this.classes.length, tokenizer = this.tokenizers[term.tokens], step = this.plan.tokens[term.tokens];
-    const text = cells[step.column] ?? "", { tokens, words } = tokenizer.read(text), seen = new Set(tokens);
+    const text = cells[step.column] ?? "", { tokens } = tokenizer.read(text), seen = new Set(tokens);
     const score = Array(n).fill(0), features = Array(n).fill(0);
     for (const token of term.is_binary ? seen : tokens) {
       const row = tokenizer.place.get(token);
@@ -383,7 +384,7 @@ export class Scorer {
       if (row !== undefined && term.feature.data[row]) rows.push(row);
     }
     if (tokenizer.pairs.size) {
-      for (const bucket of hashPairs(words, step.n_pair_buckets)) {
+      for (const bucket of hashPairs(tokenizer.neighbours.read(text).words, step.n_pair_buckets)) {
         if (tokenizer.pairs.has(bucket)) rows.push(tokenizer.pairs.get(bucket));
       }
     }
