@@ -42,7 +42,9 @@ class BuildKernels(build_ext):
         compiled = Path("src", self.get_ext_filename(extension.name))
         sources = [source for source in extension.sources if source.endswith(".pyx")]
         if self.editable_mode and not newer_group([*sources, *extension.depends], str(compiled)):
-            self.copy_file(str(compiled), self.get_ext_fullpath(extension.name))  # `make test` after `make demo`
+            target = Path(self.get_ext_fullpath(extension.name))  # `make test` after `make demo`
+            self.mkpath(str(target.parent))
+            self.copy_file(str(compiled), str(target))
             return
         if self.compiler.compiler_type == "unix":
             extension.extra_compile_args = [*OPTIONS.get(extension.name, ["-O2"]), "-g0"]
