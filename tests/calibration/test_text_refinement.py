@@ -87,11 +87,11 @@ def test_characters_are_weighed_where_words_are_seldom_seen_twice():
 
 def test_punctuation_and_emoji_are_weighed_in_pairs():
     rng = np.random.default_rng(0)
-    labels = rng.choice(["glad", "sad"], 300).tolist()
+    labels = rng.choice(["glad", "sad"], 500).tolist()
     marks = {"glad": "😀", "sad": "…"}
     texts = [f"{' '.join(rng.choice(FILLERS, 5))} {marks[label]} {rng.choice(FILLERS)}" for label in labels]
-    assert pr.TextClassifier().fit(texts[:200], labels[:200]).score(texts[200:], labels[200:]) > 0.95
-    assert pr.TextClassifier(pairs=False).fit(texts[:200], labels[:200]).score(texts[200:], labels[200:]) < 0.7
+    assert pr.TextClassifier().fit(texts[:400], labels[:400]).score(texts[400:], labels[400:]) > 0.95
+    assert pr.TextClassifier(pairs=False).fit(texts[:400], labels[:400]).score(texts[400:], labels[400:]) < 0.7
 
 
 def test_pairs_are_left_alone_where_words_say_it_all():
@@ -103,14 +103,14 @@ def test_pairs_are_left_alone_where_words_say_it_all():
 
 
 def test_pairs_are_left_alone_where_few_texts_need_them():
-    def learn_with_pairs(n_plain):
+    def learn_with_pairs(n_needing, n_plain):
         """Texts of which some need pairs, and the others have a word that says it all."""
-        texts, labels = make_reviews(40)
+        texts, labels = make_reviews(n_needing)
         plain = [f"{text} {label}" for text, label in zip(*make_reviews(n_plain, seed=1), strict=True)]
         return make_model().fit(texts + plain, labels + [text.split()[-1] for text in plain])
 
-    assert count_pairs(learn_with_pairs(100)) > 0
-    assert count_pairs(learn_with_pairs(3000)) == 0
+    assert count_pairs(learn_with_pairs(160, 240)) > 0
+    assert count_pairs(learn_with_pairs(40, 3000)) == 0
 
 
 def test_batches_merging_and_forgetting_give_the_refinement_of_one_fit(whole, reviews):

@@ -85,7 +85,7 @@ class FinerTokens(NamedTuple):
 NO_FINER_TOKENS = FinerTokens(pairs=False, characters=False)
 MAX_FINER_WEIGHTS = 1 << 21  # pairs, or n-grams, times classes; with more, "auto" does without them
 MAX_WORDS_TO_SPLIT = 100  # in a text on average; of longer ones characters cost much and tell little
-MIN_TEXTS_FOR_FINER_TOKENS = 100  # fewer cannot show a clear gain
+MIN_TEXTS_FOR_FINER_TOKENS = 350  # fewer seldom show a clear gain, and trying takes as long as all else
 MAX_TEXTS_TO_SCREEN, FOLDS_TO_SCREEN = 3000, 3  # finer tokens that do not help these are not tried on all
 # Finer tokens must be better than words alone by this many standard errors, and this share of the loss of the base rate
 # (where words nearly suffice, smaller gains do not transfer to other collections).
