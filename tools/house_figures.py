@@ -40,7 +40,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "export": (2_250, 11),
     "families": (2_435, 19),
     "leakage": (1_730, 16),
-    "learning": (2_625, 17),
+    "learning": (2_635, 17),
     "model": (2_618, 14),
     "naive_bayes": (950, 7),
     "plots": (850, 6),
@@ -54,7 +54,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "workflows": (3_370, 22),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
-MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_584, 6, 125
+MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_590, 6, 125
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 10.3, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")
