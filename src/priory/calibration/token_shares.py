@@ -18,8 +18,8 @@ from priory.core.sparse_rows import SparseRows, sum_entries, sum_entries_by_clas
 MAX_FEW_TEXTS = 2000  # with more, the counts of each class are enough
 MAX_CELLS = 1 << 24  # entries times classes
 STRENGTH = 10.0  # of the shares, in average classes
-EXPONENTS = np.geomspace(0.01, 100.0, 41)
-ROUNDING = 1e-9
+SHARE_EXPONENTS = np.geomspace(0.01, 100.0, 41)
+SHARE_ROUNDING = 1e-9
 
 
 def score_by_shares(rows: SparseRows, group: Array, weight: Array, n_classes: int) -> tuple[Array, Array]:
@@ -40,7 +40,7 @@ def score_by_shares(rows: SparseRows, group: Array, weight: Array, n_classes: in
         np.repeat(np.arange(rows.n_rows), np.diff(rows.ends)),
     )
     added, rest = sum_entries(rows.ends, own), shown[rows.indices] - own
-    kept = rest > ROUNDING  # tokens of other texts
+    kept = rest > SHARE_ROUNDING  # tokens of other texts
     n_kept, text, tokens, own = sum_entries(rows.ends, kept), text[kept], rows.indices[kept], own[kept]
     others, mass = counts[tokens], np.repeat(total[None], rows.n_rows, axis=0)  # (entries, classes), (texts, classes)
     others[np.arange(len(text)), group[text]] -= own
@@ -66,10 +66,10 @@ def choose_exponent(
     True
     """
     mistaken, rows = 1.0 / (len(group) + 2.0), np.arange(len(group))
-    answers = [log_normalise(exponent * scores + log_prior) for exponent in EXPONENTS]
+    answers = [log_normalise(exponent * scores + log_prior) for exponent in SHARE_EXPONENTS]
     losses = [
         -np.average((1 - mistaken) * log_p[rows, group] + mistaken * log_p.mean(axis=1), weights=weight)
         for log_p in answers
     ]
     best = int(np.argmin(losses))
-    return float(EXPONENTS[best]), float(losses[best])
+    return float(SHARE_EXPONENTS[best]), float(losses[best])

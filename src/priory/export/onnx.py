@@ -261,7 +261,7 @@ class PlanGraph:
                     used.update(tests[..., 0].ravel().tolist())
         return sorted(used)
 
-    def _term(self, term: steps.Term, codes: dict[int, str], cells: Sequence[str]) -> str | None:
+    def _term(self, term: steps.PlanTerm, codes: dict[int, str], cells: Sequence[str]) -> str | None:
         graph = self.graph
         match term:
             case steps.CodeTerm(code, table):

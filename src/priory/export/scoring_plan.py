@@ -178,7 +178,7 @@ class TextSum:
     feature_table: Array  # (words + pairs, classes)
 
 
-Term = CodeTerm | PairTerm | Linear | Quadratic | Trees | Density | TextSum
+PlanTerm = CodeTerm | PairTerm | Linear | Quadratic | Trees | Density | TextSum
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ class ScoringPlan:
     codes: list[Code] = field(default_factory=list)
     numbers: list[Number] = field(default_factory=list)
     tokens: list[Tokens] = field(default_factory=list)
-    terms: list[Term] = field(default_factory=list)
+    terms: list[PlanTerm] = field(default_factory=list)
     constant: Array = field(default_factory=lambda: np.zeros(0))  # (classes,)
     fallback: Array = field(default_factory=lambda: np.zeros(0))  # log probabilities if no class is possible
     share: float = 1.0  # of the terms; the base rate has the rest
@@ -372,9 +372,9 @@ def split_code_table(encoding: TableEncoding, table: Array, codes: Sequence[int]
     ]
 
 
-def _split_cells(encoding: TableEncoding, pairs: list[list[int]], table: Array, codes: Sequence[int]) -> list[Term]:
+def _split_cells(encoding: TableEncoding, pairs: list[list[int]], table: Array, codes: Sequence[int]) -> list[PlanTerm]:
     levels = [np.append(column.levels, [N_LEVELS - 1, N_LEVELS]) for column in encoding.columns]
-    found: list[Term] = []
+    found: list[PlanTerm] = []
     for (i, j), cells in zip(pairs, table.reshape(len(pairs), N_LEVELS, N_LEVELS, -1), strict=True):
         padded = np.pad(cells, ((0, 1), (0, 1), (0, 0)))  # nothing for unknown labels
         found.append(PairTerm((codes[i], codes[j]), (levels[i], levels[j]), padded))

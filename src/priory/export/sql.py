@@ -22,7 +22,7 @@ from priory.tables.dates import DAY, HOUR, PART_NAMES, WEEKDAY
 IMPOSSIBLE, RULED_OUT = -1e304, -1e303  # stands for minus infinity, with which databases raise errors
 LOWEST_EXPONENT = -700  # PostgreSQL raises an error where exp underflows
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of log gamma, above 8
-MAX_COLUMNS = 1600  # of one step
+MAX_COLUMNS_OF_QUERY = 1600  # of one step
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def check_sql(plan: ScoringPlan, dialect: str) -> None:
     if plan.tokens:
         name = plan.columns[plan.tokens[0].column].name
         raise DataError(f"column {name!r} holds texts, which SQL cannot split into words; export to js, html or onnx.")
-    if len(plan.classes) > MAX_COLUMNS // 4 or len(plan.codes) + len(plan.numbers) > MAX_COLUMNS:
+    if len(plan.classes) > MAX_COLUMNS_OF_QUERY // 4 or len(plan.codes) + len(plan.numbers) > MAX_COLUMNS_OF_QUERY:
         raise DataError("the model has too many classes or columns for one query; export to js or onnx.")
 
 
