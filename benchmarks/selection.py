@@ -137,7 +137,7 @@ def main() -> None:
         head = ["", "precision of the kept tenth", "learn, MB/s", "score and keep, MB/s"]
         lines += [*format_table(head, found), "", f"Texts in memory are scored at {score_texts(folder):.0f} MB/s.", ""]
         sizes = [measure_command(folder, crawl, gigabytes) for gigabytes in given.gigabytes]
-        lines += format_table(["`priory select --like`", "MB/s, all three passes", "largest memory, MB"], sizes)
+        lines += format_table(["size of the files", "MB/s, all three passes", "largest memory, MB"], sizes)
     print(*lines, sep="\n")
     if given.write:
         RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
