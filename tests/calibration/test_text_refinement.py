@@ -211,3 +211,12 @@ def test_single_texts_are_answered_as_in_a_batch_where_texts_are_few():
     model, asked = pr.TextClassifier().fit(texts, labels), make_topics(1, 1)[0]
     one = [list(model.predict_proba_one(text).values()) for text in asked]
     assert np.array(one) == pytest.approx(model.predict_proba(asked), abs=1e-12)
+
+
+@pytest.mark.parametrize("texts", [["a b", "b c"], ["a", ""], ["", ""], ["!", "?"]])
+@pytest.mark.parametrize("n_texts", [8, 40, 200])
+def test_texts_without_words_are_answered_with_probabilities(texts, n_texts):
+    labels = np.resize(["p", "q"], n_texts)
+    answers = pr.TextClassifier().fit(list(np.resize(texts, n_texts)), labels).predict_proba([*texts, "new word"])
+    assert np.isfinite(answers).all()
+    np.testing.assert_allclose(answers.sum(axis=1), 1.0)

@@ -35,7 +35,7 @@ OTHER_LABEL = (RANK_STEPS // 2) ** 2  # the distance of different labels: as of 
     "GapCompletion",
     axes={"is_completed": "d", "weight": "r"},
     dtypes={"is_completed": "b1"},
-    reveals="the cells of single training rows",
+    reveals="the cells of single training rows, and their classes",
 )
 @dataclass(frozen=True, eq=False)
 class GapCompletion:

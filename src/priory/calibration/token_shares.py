@@ -30,6 +30,8 @@ def score_by_shares(rows: SparseRows, group: Array, weight: Array, n_classes: in
     shape = rows.width, n_classes
     counts = sum_entries_by_class(rows.ends, rows.indices, rows.values.astype(float), group, weight, shape)
     total, shown = counts.sum(axis=0), counts.sum(axis=1)  # (classes,), (tokens,)
+    if not total.any():  # no text has a token
+        return np.zeros(shape), np.zeros((rows.n_rows, n_classes))
     strength, known = STRENGTH * total.mean(), np.flatnonzero(shown)
     table = np.zeros(shape)
     table[known] = np.log1p(counts[known] * (total.sum() / strength / shown[known])[:, None])

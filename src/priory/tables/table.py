@@ -170,7 +170,7 @@ class Table:
         if absent:
             raise DataError(
                 f"the table has no column {format_column_names(absent)}{suggest_name(absent[0], self.names)}; "
-                f"it has {format_column_names(self.names)}."
+                f"it has {format_column_names(self.names) or 'none'}."
             )
         return [at[name] for name in names]
 
