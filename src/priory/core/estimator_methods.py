@@ -30,7 +30,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -192,10 +192,7 @@ class SingleRowMethods:
     classifier that cannot learn or forget single rows lacks the method, and says what to use instead.
     """
 
-    if TYPE_CHECKING:  # an attribute in some classifiers, a property in others
-
-        @property
-        def classes_(self) -> Array: ...
+    classes_: Array
 
     _supervised = _multiclass = True  # read by river's pipelines and evaluators
     _takes_texts = False

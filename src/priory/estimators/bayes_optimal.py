@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self, final
 
 import numpy as np
@@ -33,32 +34,18 @@ from priory.estimators.folds import make_splitter
 from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
 
 
+@dataclass(eq=False, repr=False)
 class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
     """The base of classifiers over a finite space of models: fits the models and their posterior probabilities."""
 
-    classes_: Array
-    class_prior_: Array
-    class_count_: Array
-    models_: list[Any]  # classifiers, which may have the methods for single rows
-    log_likelihood_: Array
-    posterior_: dict[str, float]
+    estimators: list[tuple[str, Classifier]]
+    _: KW_ONLY
+    prior: Mapping[str, float] | None = None
+    weigh: Literal["score", "evidence"] = "score"
+    cv: int | BaseCrossValidator = 5
+    random_state: RandomState = None
 
     _takes_texts = True
-
-    def __init__(
-        self,
-        estimators: list[tuple[str, Classifier]],
-        *,
-        prior: Mapping[str, float] | None = None,
-        weigh: Literal["score", "evidence"] = "score",
-        cv: int | BaseCrossValidator = 5,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimators = estimators
-        self.prior = prior
-        self.weigh = weigh
-        self.cv = cv
-        self.random_state = random_state
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit every model, and its posterior probability."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from priory.estimators.folds import make_splitter
 PREDICTION_METHODS = ("predict_log_proba", "predict_proba", "decision_function")
 
 
+@dataclass(eq=False, repr=False)
 class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEstimator):
     """A classifier with calibrated probabilities, fitted to out-of-fold predictions of another classifier.
 
@@ -77,23 +79,12 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEsti
     0.15
     """
 
-    classes_: Array
-    class_prior_: Array
-    estimator_: ClassifierMixin
-    map_: calibration_maps.CalibrationMap
+    estimator: ClassifierMixin
+    _: KW_ONLY
+    method: Literal["temperature", "platt", "isotonic", "beta"] = "temperature"
+    cv: int | BaseCrossValidator = 5
 
     _takes_texts = True
-
-    def __init__(
-        self,
-        estimator: ClassifierMixin,
-        *,
-        method: Literal["temperature", "platt", "isotonic", "beta"] = "temperature",
-        cv: int | BaseCrossValidator = 5,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit the classifier on all rows, and the calibration map on out-of-fold predictions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self, final
 
 import numpy as np
@@ -81,6 +82,7 @@ NODE_BITS = 1.0  # whether a node is a question or a leaf
 
 
 @final
+@dataclass(eq=False, repr=False, kw_only=True)
 class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
     """A scikit-learn decision tree, fully grown and then pruned to the shortest description.
 
@@ -150,21 +152,7 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
     tree 8.8 bits + exceptions 0.0 bits = 8.8 bits
     """
 
-    classes_: Array
-    class_prior_: Array
-    tree_: Tree
-    bits_: Bits
-    questions_: list[Question]
-    counts_: Array
-    missing_: Array
-    ask_bits_: Array
-    answer_bits_: Array
-    asks_: Array
-    leaf_: Array
-    nodes_: Array
-
-    def __init__(self, *, random_state: RandomState = 0) -> None:
-        self.random_state = random_state
+    random_state: RandomState = 0
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree and prune it."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ NO_YES = np.array([0, 1])
 PATH_SEPARATOR = "/"
 
 
+@dataclass(eq=False, repr=False)
 class MultiLabelClassifier(BaseEstimator):
     """Any number of labels for each row.
 
@@ -66,18 +67,11 @@ class MultiLabelClassifier(BaseEstimator):
     [['money'], ['food', 'money']]
     """
 
-    def __init__(
-        self,
-        estimator: CorrectedClassifier | None = None,
-        *,
-        threshold: float | Literal["f1"] | Mapping[str, float] = 0.5,
-        hierarchy: bool = False,
-        separator: str = ";",
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.hierarchy = hierarchy
-        self.separator = separator
+    estimator: CorrectedClassifier | None = None
+    _: KW_ONLY
+    threshold: float | Literal["f1"] | Mapping[str, float] = 0.5
+    hierarchy: bool = False
+    separator: str = ";"
 
     @classmethod
     def of(cls, model: CorrectedClassifier, **parameters: Any) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
@@ -48,6 +48,7 @@ class ColumnReport:
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "_schema"), find_fault=find_classifier_fault)
+@dataclass(eq=False, repr=False)
 class NaiveBayes(CorrectedClassifier):
     """Naive Bayes for tables of mixed columns.
 
@@ -136,34 +137,23 @@ class NaiveBayes(CorrectedClassifier):
     [2.0]
     """
 
-    first_columns_: int  # in model files: how many columns the first table had, where later rows have brought more
-    _schema: Schema  # in model files
     _rows_class = TableRows
 
-    def __init__(
-        self,
-        families: FamiliesLike = "auto",
-        *,
-        estimate: str = "predictive",
-        alpha: float | Literal["loo"] | None = None,
-        class_prior: ClassPrior = "estimated",
-        class_weight: ClassWeight | None = None,
-        missing: str = "ignore",
-        new_columns: str = "learn",
-        calibrate: Literal["loo", False] = "loo",
-        memory: int | None = None,
-        refresh_after: float = 0.1,
-    ) -> None:
-        self.families = families
-        self.estimate = estimate
-        self.alpha = alpha
-        self.class_prior = class_prior
-        self.class_weight = class_weight
-        self.missing = missing
-        self.new_columns = new_columns
-        self.calibrate = calibrate
-        self.memory = memory
-        self.refresh_after = refresh_after
+    families: FamiliesLike = "auto"
+    _: KW_ONLY
+    estimate: str = "predictive"
+    alpha: float | Literal["loo"] | None = None
+    class_prior: ClassPrior = "estimated"
+    class_weight: ClassWeight | None = None
+    missing: str = "ignore"
+    new_columns: str = "learn"
+    calibrate: Literal["loo", False] = "loo"
+    memory: int | None = None
+    refresh_after: float = 0.1
+
+    # in model files: the columns, and the number of the first table's where later rows have brought more
+    _schema: Schema = field(init=False)
+    first_columns_: int = field(init=False)
 
     @classmethod
     def textbook(cls, m: float | Literal["laplace"] = 0, p: ValuePriors | None = None) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "salt_"), find_fault=find_classifier_fault)
+@dataclass(eq=False, repr=False)
 class TextClassifier(CorrectedClassifier):
     """Naive Bayes for texts: ``str``, UTF-8 ``bytes`` or paths of files, in any iterable.
 
@@ -170,64 +171,35 @@ class TextClassifier(CorrectedClassifier):
 
     _rows_class = TextRows
 
-    unlabelled_statistics_: ModelStatistics  # in model files: of the texts without label
+    model: str = "binary"
+    _: KW_ONLY
+    alpha: float | Literal["evidence", "loo"] = 1.0
+    ngram_range: tuple[int, int] = (1, 1)
+    analyzer: Analyzer | Literal["auto"] = "auto"
+    lowercase: bool = True
+    min_token_length: int = 2
+    stem: str | None = None
+    extra_tokens: str = ""
+    reader: Reader = "text"
+    stop_words: str | Iterable[str] | None = None
+    vocabulary: Iterable[str] | None = None
+    unknown: bool = False
+    min_df: float = 1
+    max_df: float = 1.0
+    max_features: int | None = None
+    buckets: int | None = None
+    salt: int | None = None
+    max_tokens: int | None = None
+    class_prior: ClassPrior = "estimated"
+    class_weight: ClassWeight | None = None
+    calibrate: Literal["loo", False] = "loo"
+    refine: bool | Literal["auto"] = "auto"
+    pairs: bool | Literal["auto"] = "auto"
+    memory: int | None = None
+    refresh_after: float = 0.1
+    unlabelled: bool = False
 
-    def __init__(
-        self,
-        model: str = "binary",
-        *,
-        alpha: float | Literal["evidence", "loo"] = 1.0,
-        ngram_range: tuple[int, int] = (1, 1),
-        analyzer: Analyzer | Literal["auto"] = "auto",
-        lowercase: bool = True,
-        min_token_length: int = 2,
-        stem: str | None = None,
-        extra_tokens: str = "",
-        reader: Reader = "text",
-        stop_words: str | Iterable[str] | None = None,
-        vocabulary: Iterable[str] | None = None,
-        unknown: bool = False,
-        min_df: float = 1,
-        max_df: float = 1.0,
-        max_features: int | None = None,
-        buckets: int | None = None,
-        salt: int | None = None,
-        max_tokens: int | None = None,
-        class_prior: ClassPrior = "estimated",
-        class_weight: ClassWeight | None = None,
-        calibrate: Literal["loo", False] = "loo",
-        refine: bool | Literal["auto"] = "auto",
-        pairs: bool | Literal["auto"] = "auto",
-        memory: int | None = None,
-        refresh_after: float = 0.1,
-        unlabelled: bool = False,
-    ) -> None:
-        self.model = model
-        self.alpha = alpha
-        self.ngram_range = ngram_range
-        self.analyzer = analyzer
-        self.lowercase = lowercase
-        self.min_token_length = min_token_length
-        self.stem = stem
-        self.extra_tokens = extra_tokens
-        self.reader = reader
-        self.stop_words = stop_words
-        self.vocabulary = vocabulary
-        self.unknown = unknown
-        self.min_df = min_df
-        self.max_df = max_df
-        self.max_features = max_features
-        self.buckets = buckets
-        self.salt = salt
-        self.max_tokens = max_tokens
-        self.class_prior = class_prior
-        self.class_weight = class_weight
-        self.calibrate = calibrate
-        self.refine = refine
-        self.pairs = pairs
-        self.memory = memory
-        self.refresh_after = refresh_after
-        self.unlabelled = unlabelled
+    unlabelled_statistics_: ModelStatistics = field(init=False)  # in model files: of the texts without label
 
     @classmethod
     def textbook(cls, model: str = "bernoulli", alpha: float = 1.0) -> Self:

@@ -351,10 +351,16 @@ class CountRows(ArrayRows):
         return super().find_fault(statistics)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CountNB(LearnedClassifier):
-    """Attributes common to classifiers of counts."""
+    """Parameters and attributes common to classifiers of counts."""
 
     __slots__ = ()
+
+    alpha: float | ArrayLike = 1.0
+    force_alpha: bool = True
+    fit_prior: bool = True
+    class_prior: ArrayLike | None = None
 
     @property
     def class_log_prior_(self) -> Array:

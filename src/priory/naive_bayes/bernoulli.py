@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy import ndarray as Array
-from numpy.typing import ArrayLike
 
 from priory.core.estimator_methods import optional_attribute
 from priory.core.input_guard import describe_difference
@@ -69,6 +69,7 @@ class BernoulliRows(array_rows.CountRows):
 
 
 @register_estimator(find_fault=find_classifier_fault)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BernoulliNB(array_rows.CountNB):
     """Naive Bayes for binary columns: ``p(x_j = 1 | c) = (count + alpha) / (rows + 2 alpha)``.
 
@@ -120,20 +121,7 @@ class BernoulliNB(array_rows.CountNB):
 
     _rows_class = BernoulliRows
 
-    def __init__(
-        self,
-        *,
-        alpha: float | ArrayLike = 1.0,
-        force_alpha: bool = True,
-        binarize: float | None = 0.0,
-        fit_prior: bool = True,
-        class_prior: ArrayLike | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.force_alpha = force_alpha
-        self.binarize = binarize
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
+    binarize: float | None = 0.0
 
     @property
     def feature_count_(self) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
@@ -108,6 +110,7 @@ class CategoricalRows(array_rows.CountRows):
 
 
 @register_estimator(find_fault=find_classifier_fault)
+@dataclass(eq=False, repr=False, kw_only=True)
 class CategoricalNB(array_rows.CountNB):
     """Naive Bayes for numbered categories: ``p(k | c) = (count + alpha) / (rows + alpha * categories)``.
 
@@ -162,20 +165,8 @@ class CategoricalNB(array_rows.CountNB):
 
     _rows_class = CategoricalRows
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        force_alpha: bool = True,
-        fit_prior: bool = True,
-        class_prior: ArrayLike | None = None,
-        min_categories: ArrayLike | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.force_alpha = force_alpha
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-        self.min_categories = min_categories
+    alpha: float = 1.0
+    min_categories: ArrayLike | None = None
 
     @property
     def n_categories_(self) -> Array:

@@ -140,6 +140,7 @@ class GaussianRows(array_rows.ArrayRows):
 
 
 @register_estimator(required=("statistics_", "n_features_in_", "_kind"), find_fault=find_classifier_fault)
+@dataclass(eq=False, repr=False, kw_only=True)
 class GaussianNB(LearnedClassifier):
     """Naive Bayes for numbers: ``x_j | c ~ N(theta_cj, var_cj)``.
 
@@ -192,12 +193,11 @@ class GaussianNB(LearnedClassifier):
     ([12.0, 2.0], [4.0, 1.0])
     """
 
-    _kind: Array  # in model files
+    _kind: Array = field(init=False)  # in model files
     _rows_class = GaussianRows
 
-    def __init__(self, *, priors: ArrayLike | None = None, var_smoothing: float = 1e-9) -> None:
-        self.priors = priors
-        self.var_smoothing = var_smoothing
+    priors: ArrayLike | None = None
+    var_smoothing: float = 1e-9
 
     # -- attributes, in the library and precision of the array that the model was fitted on ----------------------
 

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy import ndarray as Array
-from numpy.typing import ArrayLike
 from sklearn.preprocessing import normalize
 from sklearn.utils import Tags
 
@@ -138,19 +137,6 @@ class MultinomialNB(TokenNB):
 
     _rows_class: ClassVar[type[TokenRows]] = TokenRows
 
-    def __init__(
-        self,
-        *,
-        alpha: float | ArrayLike = 1.0,
-        force_alpha: bool = True,
-        fit_prior: bool = True,
-        class_prior: ArrayLike | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.force_alpha = force_alpha
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-
 
 class DocumentShareRows(TokenRows):
     """Rows of counts, divided by the total of their document."""
@@ -248,6 +234,7 @@ class ComplementRows(TokenRows):
 
 
 @register_estimator(find_fault=find_classifier_fault)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ComplementNB(TokenNB):
     """Complement naive Bayes for counts: a class is scored by how badly a row fits all *other* classes.
 
@@ -303,20 +290,7 @@ class ComplementNB(TokenNB):
 
     _rows_class = ComplementRows
 
-    def __init__(
-        self,
-        *,
-        alpha: float | ArrayLike = 1.0,
-        force_alpha: bool = True,
-        fit_prior: bool = True,
-        class_prior: ArrayLike | None = None,
-        norm: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.force_alpha = force_alpha
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-        self.norm = norm
+    norm: bool = False
 
     @property
     def feature_all_(self) -> Array:

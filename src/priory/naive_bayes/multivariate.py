@@ -180,6 +180,7 @@ class GaussianBayesRows(ArrayRows):
 
 
 @register_estimator(find_fault=find_classifier_fault)
+@dataclass(eq=False, repr=False, kw_only=True)
 class GaussianBayes(LearnedClassifier):
     """``x | c ~ N(mean_c, covariance_c)`` for whole rows: a Bayes classifier without the naive assumption.
 
@@ -229,12 +230,9 @@ class GaussianBayes(LearnedClassifier):
 
     _rows_class = GaussianBayesRows
 
-    def __init__(
-        self, *, covariance: str = "class", estimate: str = "predictive", priors: ArrayLike | None = None
-    ) -> None:
-        self.covariance = covariance
-        self.estimate = estimate
-        self.priors = priors
+    covariance: str = "class"
+    estimate: str = "predictive"
+    priors: ArrayLike | None = None
 
     @property
     def theta_(self) -> Array:

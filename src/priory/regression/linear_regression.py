@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
@@ -48,6 +48,7 @@ def find_regression_fault(model: BayesianLinearRegression) -> str | None:
 
 
 @register_estimator(find_fault=find_regression_fault)
+@dataclass(eq=False, repr=False)
 class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     """Linear regression, ``y = intercept + x·coef + noise``, with a normal-inverse-gamma prior.
 
@@ -102,21 +103,17 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     [1.95]
     """
 
-    statistics_: CrossProducts
-    target_: str  # the target column, if the model was trained from files
-    missing_: tuple[str, ...]  # the cell values that counted as missing in these files
-    formats_: tuple[tuple[str, str], ...]  # the notations of their numbers, such as 1.234,5, by column
+    prior: str | float | NormalInverseGamma = "evidence"
+    _: KW_ONLY
+    fit_intercept: bool = True
+    standardise: bool = True
 
-    def __init__(
-        self,
-        prior: str | float | NormalInverseGamma = "evidence",
-        *,
-        fit_intercept: bool = True,
-        standardise: bool = True,
-    ) -> None:
-        self.prior = prior
-        self.fit_intercept = fit_intercept
-        self.standardise = standardise
+    statistics_: CrossProducts = field(init=False)
+    # where the model was trained from files: the target column, the cells that counted as missing, and the notations
+    # of numbers, such as 1.234,5, by column
+    target_: str = field(init=False)
+    missing_: tuple[str, ...] = field(init=False)
+    formats_: tuple[tuple[str, str], ...] = field(init=False)
 
     def check_parameters(self) -> None:
         if isinstance(self.prior, NormalInverseGamma) or (isinstance(self.prior, str) and self.prior == "evidence"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -59,6 +60,7 @@ def find_logistic_fault(model: BayesianLogisticRegression) -> str | None:
     find_fault=find_logistic_fault,
     required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws"),
 )
+@dataclass(eq=False, repr=False)
 class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimator):
     """Logistic regression whose probabilities are averaged over the posterior of the weights.
 
@@ -140,46 +142,32 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
     [[0.29, 0.71]]
     """
 
-    classes_: Array
-    class_prior_: Array
-    class_count_: Array
-    strength_: float
-    n_iter_: int
-    log_evidence_: float
-    diagnostics_: mcmc.Diagnostics | None
-    _centre: Array  # (columns,)
-    _unit: Array  # (columns,)
-    _spread: Array  # (classes, contrasts)
-    _mean: Array  # (contrasts, 1 + columns)
-    _gaussian: logistic_posterior.LaplaceApproximation | None
-    _draws: Array | None  # (draws, contrasts, 1 + columns)
+    method: str = "laplace"
+    _: KW_ONLY
+    solver: str = "newton"
+    prior: str | float = "evidence"
+    standardise: bool = True
+    eta: float | None = None
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    draws: int = 1000
+    chains: int = 4
+    progress: bool | None = None
+    random_state: RandomState = None
 
-    def __init__(
-        self,
-        method: str = "laplace",
-        *,
-        solver: str = "newton",
-        prior: str | float = "evidence",
-        standardise: bool = True,
-        eta: float | None = None,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        draws: int = 1000,
-        chains: int = 4,
-        progress: bool | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.method = method
-        self.solver = solver
-        self.prior = prior
-        self.standardise = standardise
-        self.eta = eta
-        self.tol = tol
-        self.max_iter = max_iter
-        self.draws = draws
-        self.chains = chains
-        self.progress = progress
-        self.random_state = random_state
+    classes_: Array = field(init=False)
+    class_prior_: Array = field(init=False)
+    class_count_: Array = field(init=False)
+    strength_: float = field(init=False)
+    n_iter_: int = field(init=False)
+    log_evidence_: float = field(init=False)
+    diagnostics_: mcmc.Diagnostics | None = field(init=False)
+    _centre: Array = field(init=False)  # (columns,)
+    _unit: Array = field(init=False)  # (columns,)
+    _spread: Array = field(init=False)  # (classes, contrasts)
+    _mean: Array = field(init=False)  # (contrasts, 1 + columns)
+    _gaussian: logistic_posterior.LaplaceApproximation | None = field(init=False)
+    _draws: Array | None = field(init=False)  # (draws, contrasts, 1 + columns)
 
     # -- learning ------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ The rule ascends the likelihood of the labels, and so descends the cross-entropy
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ from priory.errors import DataError
 from priory.regression.design_matrix import encode_declared_classes, resolve_declared_classes
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
     """One sigmoid unit for two classes, trained from zero weights by gradient ascent on unscaled columns.
 
@@ -73,18 +75,11 @@ class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
     ([0.1], [1.3863, 1.2988])
     """
 
-    classes_: Array
-    class_prior_: Array
-    class_count_: Array
-    path_: Array
-    errors_: Array
+    eta: float = 0.05
+    steps: int = 100
+    fit_intercept: bool = True
 
     _multiclass = False
-
-    def __init__(self, *, eta: float = 0.05, steps: int = 100, fit_intercept: bool = True) -> None:
-        self.eta = eta
-        self.steps = steps
-        self.fit_intercept = fit_intercept
 
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Train from zero weights."""

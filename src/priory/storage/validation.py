@@ -330,4 +330,6 @@ def find_parameter_types(cls: type) -> Mapping[str, TypeHint]:
 @cache
 def find_attribute_types(cls: type) -> Mapping[str, TypeHint]:
     """Return the declared types of the learned attributes of an estimator."""
-    return {**COMMON_ATTRIBUTES, **get_type_hints(cls)}
+    parameters = find_parameter_types(cls)
+    declared = {name: hint for name, hint in get_type_hints(cls).items() if name not in parameters}
+    return {**COMMON_ATTRIBUTES, **declared}
