@@ -11,7 +11,6 @@ from priory.bayes.description_length import (
     label_bits,
     label_log_probabilities,
     mixture,
-    parametric,
     prequential,
     to_bits,
     two_part,
@@ -46,12 +45,6 @@ def test_no_two_part_code_over_a_grid_beats_the_mixture_of_that_grid(x):
     log_likelihood = np.log(theta) * sum(x) + np.log(1 - theta) * (len(x) - sum(x))
     shortest = min(two_part(-math.log(19), value).total for value in log_likelihood)
     assert float(to_bits(np.logaddexp.reduce(log_likelihood - math.log(19)))) <= shortest + 1e-9
-
-
-def test_parametric_code_is_half_of_the_bayesian_information_criterion():
-    log_likelihood, k, n = -123.4, 5, 800
-    bic = k * math.log(n) - 2 * log_likelihood
-    assert parametric(log_likelihood, k, n).total == pytest.approx(bic / (2 * math.log(2)))
 
 
 @given(st.lists(st.integers(0, 6), min_size=2, max_size=5))

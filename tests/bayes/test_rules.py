@@ -41,7 +41,7 @@ def test_independent_events_follow_the_sum_rule(a, b):
         (lambda: bayes_rule(0.8, 0.5, 0.0), "P(B) = 0: P(A|B) is not defined, because B cannot happen."),
         (
             lambda: bayes_rule(0.8, 0.5, 0.1),
-            "P(B|A) P(A) = 0.4 is more than P(B) = 0.1: the three contradict one another.",
+            "P(A∧B) = 0.4 is more than P(B) = 0.1: A and B cannot be likelier than B.",
         ),
     ],
 )

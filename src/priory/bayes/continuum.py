@@ -12,8 +12,8 @@ from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.bayes.description_length import Bits, to_bits
-from priory.bayes.hypothesis_space import HypothesisSpace, describe_belief, join_names, tabulate_belief
-from priory.core.display_table import DisplayTable
+from priory.bayes.hypothesis_space import HypothesisSpace, count_observations, join_first, join_names, shorten_rows
+from priory.core.display_table import DisplayTable, format_cell
 from priory.core.logspace import log, x_log_y
 from priory.core.typing import Seed
 from priory.errors import DataError
@@ -27,7 +27,7 @@ Theta = Any
 
 
 @final
-class Continuum(HypothesisSpace[Theta]):
+class Continuum(HypothesisSpace):
     """A continuum of hypotheses about the probabilities θ of two or more outcomes.
 
     Under a Beta prior there are two outcomes, the first with probability θ and the second with ``1 - θ``, and estimates
@@ -192,13 +192,38 @@ class Continuum(HypothesisSpace[Theta]):
         draw          0       0  0.1111         0.00316           0.3694
         loss     0.3333  0.3333  0.3333         0.08523           0.6509
         """
-        return tabulate_belief(self)
+        low, high = self.credible_interval()
+        estimates = {
+            "ML": self.ml() if self.seen.n > 0 else None,
+            "MAP": None if self.map_fault else self.map(),
+            "mean": self.mean(),
+            "2.5 % quantile": low,
+            "97.5 % quantile": high,
+        }
+        title = f"{self._name_theta()} after {count_observations(self.seen.n)}: {self._name_posterior()}"
+        note = f"there is no single MAP: {self.map_fault}" if self.map_fault else ""
+        if self.has_beta_prior:
+            return DisplayTable(title, ("estimate", "θ"), tuple(estimates.items()), note)
+        rows: list[tuple[object, ...]] = [
+            (format_cell(outcome), *(theta and theta[outcome] for theta in estimates.values()))
+            for outcome in self.outcomes
+        ]
+        return DisplayTable(title, ("outcome", *estimates), tuple(shorten_rows(rows)), note)
 
     def __repr__(self) -> str:
-        return describe_belief(self)
+        if self.has_beta_prior:
+            low, high = self.credible_interval()
+            mean = f"{self.mean():.4g}, 95 % from {low:.4g} to {high:.4g}"
+        else:
+            mean = join_first([f"{format_cell(outcome)} {p:.4g}" for outcome, p in self.mean().items()])
+        seen = count_observations(self.seen.n)
+        return f"<Continuum: {self._name_theta()} ~ {self._name_posterior()} after {seen}, mean {mean}>"
 
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+    def _name_theta(self) -> str:
+        return f"θ = P({format_cell(self.outcomes[0])})" if self.has_beta_prior else "θ"
+
+    def _name_posterior(self) -> str:
+        return f"{'Beta' if self.has_beta_prior else 'Dirichlet'}({join_first([f'{a:g}' for a in self.alpha])})"
 
     def log_density(self, theta: ArrayLike) -> Array:
         """Return the log posterior density at θ: numbers, or under a Dirichlet prior an array (..., outcomes)."""
@@ -227,9 +252,10 @@ class Continuum(HypothesisSpace[Theta]):
         """Return a θ drawn from the posterior."""
         return self._get_theta(self.posterior.draw(np.random.default_rng(random_state), 1))
 
-    def gibbs(self, random_state: Seed = None, given: object = None) -> Hashable:
+    def gibbs(self, random_state: Seed = None) -> Hashable:
+        """Return the most probable outcome under a θ drawn from the posterior."""
         shares = self._list_shares(self.posterior.draw(np.random.default_rng(random_state), 1))
-        return self.outcomes[int(np.argmax(shares))]  # the likeliest under the drawn θ
+        return self.outcomes[int(np.argmax(shares))]
 
 
 def _declare_outcomes(prior: Any, outcomes: tuple[Hashable, ...]) -> Any:

@@ -10,8 +10,8 @@ Three codes for the same data:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, Self, TypeVar
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray as Array
@@ -20,11 +20,9 @@ from numpy.typing import ArrayLike
 from priory.core.logspace import log
 from priory.core.typing import FittedClassifier, MatrixLike
 from priory.families import dirichlet
+from priory.families.base import Family
 
 LOG_2 = math.log(2)
-
-ObservationT = TypeVar("ObservationT", contravariant=True)
-RecordT = TypeVar("RecordT")
 
 
 class Bits(NamedTuple):
@@ -36,21 +34,6 @@ class Bits(NamedTuple):
     @property
     def total(self) -> float:
         return self.hypothesis + self.data
-
-
-class OnlineLearner(Protocol[ObservationT, RecordT]):
-    """Interface for the prequential code: predict one observation, then learn it. Every family implements it."""
-
-    def log_predictive(self, x: ObservationT, /) -> ArrayLike: ...
-    def observe(self, x: Sequence[ObservationT], /) -> RecordT: ...
-    def __add__(self, statistics: RecordT, /) -> Self: ...
-
-
-class FamilyWithEvidence(Protocol[RecordT]):
-    """A family whose parameters can be integrated out."""
-
-    def observe(self, x: ArrayLike, /) -> RecordT: ...
-    def log_evidence(self, statistics: RecordT, /) -> ArrayLike: ...
 
 
 def to_bits(log_probability: ArrayLike) -> Array:
@@ -73,16 +56,7 @@ def two_part(log_prior: float, log_likelihood: float) -> Bits:
     return Bits(float(to_bits(log_prior)), float(to_bits(log_likelihood)))
 
 
-def parametric(log_likelihood: float, parameters: int, rows: float) -> Bits:
-    """Return the two-part code of a model with real parameters, each encoded with ``½ log2 n`` bits.
-
-    >>> parametric(math.log(2**-100), parameters=3, rows=1024)
-    Bits(hypothesis=15.0, data=100.0)
-    """
-    return Bits(0.5 * parameters * math.log2(max(rows, 1.0)), float(to_bits(log_likelihood)))
-
-
-def mixture(family: FamilyWithEvidence[RecordT], x: ArrayLike) -> float:
+def mixture(family: Family[Any, Any, Any, Any], x: ArrayLike) -> float:
     """Return the bits of the data with the parameters integrated out: ``-log2`` of the family's evidence.
 
     >>> from priory.families.bernoulli import Bernoulli
@@ -92,7 +66,7 @@ def mixture(family: FamilyWithEvidence[RecordT], x: ArrayLike) -> float:
     return float(np.sum(to_bits(family.log_evidence(family.observe(x)))))
 
 
-def prequential(learner: OnlineLearner[ObservationT, RecordT], observations: Iterable[ObservationT]) -> float:
+def prequential(family: Family[Any, Any, Any, Any], observations: Iterable[Any]) -> float:
     """Return the bits of the observations, each predicted from the earlier ones.
 
     Heads, heads, tails are predicted with probabilities 1/2, 2/3 and 1/4, whose product is the evidence 1/12:
@@ -103,8 +77,8 @@ def prequential(learner: OnlineLearner[ObservationT, RecordT], observations: Ite
     """
     total = 0.0
     for x in observations:
-        total += float(np.sum(to_bits(learner.log_predictive(x))))
-        learner = learner + learner.observe([x])
+        total += float(np.sum(to_bits(family.log_predictive(x))))
+        family = family + family.observe([x])
     return total
 
 

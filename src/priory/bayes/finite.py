@@ -5,15 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeAlias, cast, final
+from typing import Any, ClassVar, Generic, Self, TypeAlias, cast, final
 
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.bayes import hypothesis_space
 from priory.bayes.description_length import Bits, two_part
+from priory.bayes.hypothesis_space import (
+    HypothesisSpace,
+    NameT,
+    choose_first_tied,
+    count_observations,
+    find_best_names,
+    join_names,
+    shorten_rows,
+)
 from priory.bayes.probability import check_distribution
-from priory.core.display_table import DisplayTable
+from priory.core.display_table import DisplayTable, format_cell
 from priory.core.logspace import log, log_normalise, log_sum_exp, x_log_y
 from priory.core.statistics import Statistics
 from priory.core.typing import FittedClassifier, Seed
@@ -156,7 +164,7 @@ class HypothesisStatistics(Statistics):
 
 
 @final
-class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
+class Hypotheses(HypothesisSpace, Generic[NameT]):
     """A finite set of hypotheses, each with a prior probability and a likelihood.
 
     Parameters
@@ -218,9 +226,8 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
 
     def __init__(
         self,
-        prior: Mapping[hypothesis_space.NameT, float] | None = None,
-        likelihood: Mapping[hypothesis_space.NameT, Mapping[Any, float] | Callable[[Any], float] | FittedClassifier]
-        | None = None,
+        prior: Mapping[NameT, float] | None = None,
+        likelihood: Mapping[NameT, Mapping[Any, float] | Callable[[Any], float] | FittedClassifier] | None = None,
         *,
         outcomes: Sequence[Hashable] = (),
         logs: bool = False,
@@ -259,7 +266,7 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
             raise DataError(self._format_contradiction(possible_before, new))
         return self
 
-    def _format_contradiction(self, possible: list[hypothesis_space.NameT], observations: list[object]) -> str:
+    def _format_contradiction(self, possible: list[NameT], observations: list[object]) -> str:
         """Return the error message, which names the observation that ruled out the last possible hypotheses."""
         columns = [self.names.index(name) for name in possible]
         log_p = self.likelihood.log_likelihood(observations)[:, columns]
@@ -269,7 +276,7 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
         last = [name for name, agrees in zip(possible, consistent[i - 1], strict=True) if agrees] if i else possible
         return (
             f"observation {i}: {observations[i]!r} is impossible under every hypothesis that was still possible "
-            f"({hypothesis_space.join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 "
+            f"({join_names(last)}); nothing was learned. Give some hypothesis a probability above 0 "
             "for it."
         )
 
@@ -290,11 +297,26 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
         two-headed  0.25       1         0.25     0.4
         sum            1                0.625       1
         """
-        return hypothesis_space.tabulate_posterior(self)
+        likelihood, joint = np.exp(self.seen.data_log_likelihood()), np.exp(self.log_joint)
+        cells = zip(self.names, np.exp(self.log_prior), likelihood, joint, self.posterior.values(), strict=True)
+        rows = [(format_cell(name), *(float(x) for x in numbers)) for name, *numbers in cells]
+        total = ("sum", 1.0, None, self.evidence, 1.0)
+        columns = ("h", "P(h)", "P(D|h)", "P(h) P(D|h)", "P(h|D)")
+        title = f"after {count_observations(self.seen.n)}: P(D) = {self.evidence:.4g}"
+        return DisplayTable(title, columns, (*shorten_rows(rows), total))
 
     def steps(self, observations: Sequence[object]) -> DisplayTable:
         """Return a table of the posterior before these observations and after each of them, without learning them."""
-        return hypothesis_space.tabulate_steps(self, observations)
+        state = self.clone_unfitted()
+        steps = [list(state.posterior.values())]
+        for observation in observations:
+            steps.append(list(state.update(observation).posterior.values()))
+        rows = [
+            (format_cell(name), *(float(p) for p in chances))
+            for name, chances in zip(self.names, np.transpose(steps).tolist(), strict=True)
+        ]
+        columns = ("h", "prior", *(f"{n + 1}: {format_cell(x)}" for n, x in enumerate(observations)))
+        return DisplayTable("P(h | the first observations)", columns, tuple(shorten_rows(rows)))
 
     def answers(self, given: object = None) -> DisplayTable:
         """Return a table of the predictions and error rates of ML, MAP, the Bayes-optimal vote, and Gibbs.
@@ -308,13 +330,32 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
         Bayes-optimal vote     0.4     0.6  -            0.4
         Gibbs                  0.4     0.6  -           0.48
         """
-        return hypothesis_space.summarise_answers(self, given)
+        outcomes, votes = list(self.likelihood.outcomes), self.votes(given)  # (outcomes, hypotheses)
+        posterior = np.array(list(self.posterior.values()))
+        truth = votes @ posterior  # (outcomes,)
+        learners = {}
+        # tied hypotheses are averaged
+        for name, tied in (("ML", self.ml_set()), ("MAP", self.map_set())):
+            learners[f"{name}: {_join_tied(tied)}"] = votes[:, [self.names.index(pick) for pick in tied]].mean(axis=1)
+        learners["Bayes-optimal vote"] = truth
+        rows: list[tuple[object, ...]] = []
+        for name, p in learners.items():
+            best = find_best_names(outcomes, p)
+            right = np.mean([truth[outcomes.index(outcome)] for outcome in best])
+            rows.append((name, *p.tolist(), " or ".join(map(format_cell, best)), float(1 - right)))
+        # Gibbs predicts the most probable outcome of the drawn hypothesis; ties are broken at random
+        best_of_each = votes >= votes.max(axis=0)  # (outcomes, hypotheses)
+        drawn = (best_of_each / best_of_each.sum(axis=0)) @ posterior  # (outcomes,)
+        likeliest = " or ".join(map(format_cell, find_best_names(outcomes, drawn)))
+        rows.append(("Gibbs", *drawn.tolist(), likeliest, float(1 - drawn @ truth)))
+        columns = ("learner", *(f"P({format_cell(outcome)})" for outcome in outcomes), "answer", "P(wrong)")
+        title = "what comes next" if given is None else f"the label of {format_cell(given)}"
+        return DisplayTable(f"{title}, after {count_observations(self.seen.n)}", columns, tuple(rows))
 
     def __repr__(self) -> str:
-        return hypothesis_space.describe_space(self)
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+        best, seen = self.map_set(), count_observations(self.seen.n)
+        p = self.posterior[best[0]]
+        return f"<Hypotheses: {len(self.names)} hypotheses, {seen}, MAP {join_names(best)} with P(h|D) = {p:.4g}>"
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
@@ -324,12 +365,12 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
         return np.asarray(self.log_prior + self.seen.data_log_likelihood())
 
     @property
-    def posterior(self) -> dict[hypothesis_space.NameT, float]:
+    def posterior(self) -> dict[NameT, float]:
         """``P(h | D)``: the probability of each hypothesis given the observations."""
         return dict(zip(self.names, np.exp(log_normalise(self.log_joint)).tolist(), strict=True))
 
     @property
-    def possible(self) -> list[hypothesis_space.NameT]:
+    def possible(self) -> list[NameT]:
         """The hypotheses not ruled out: the version space, if every hypothesis predicts with certainty."""
         return [name for name, joint in zip(self.names, self.log_joint, strict=True) if joint > -np.inf]
 
@@ -338,7 +379,7 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
         return float(log_sum_exp(self.log_joint))
 
     @property
-    def bits(self) -> dict[hypothesis_space.NameT, Bits]:
+    def bits(self) -> dict[NameT, Bits]:
         """The two-part code of each hypothesis and the data given it; the MAP hypothesis has the shortest total.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
@@ -349,23 +390,23 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
         pairs = zip(self.log_prior, self.seen.data_log_likelihood(), strict=True)
         return {name: two_part(*pair) for name, pair in zip(self.names, pairs, strict=True)}
 
-    def ml_set(self) -> list[hypothesis_space.NameT]:
+    def ml_set(self) -> list[NameT]:
         """Return every hypothesis under which the observations are most probable."""
-        return hypothesis_space.find_best_names(self.names, self.seen.data_log_likelihood())
+        return find_best_names(self.names, self.seen.data_log_likelihood())
 
-    def map_set(self) -> list[hypothesis_space.NameT]:
+    def map_set(self) -> list[NameT]:
         """Return every hypothesis that is most probable given the observations: the brute-force MAP learner."""
-        return hypothesis_space.find_best_names(self.names, self.log_joint)
+        return find_best_names(self.names, self.log_joint)
 
-    def ml(self) -> hypothesis_space.NameT:
+    def ml(self) -> NameT:
         """Return ``argmax P(D | h)``; a tie raises a warning, and ``ml_set`` returns all tied hypotheses."""
-        return hypothesis_space.choose_first_tied(self.ml_set(), "hypotheses")
+        return choose_first_tied(self.ml_set(), "hypotheses")
 
-    def map(self) -> hypothesis_space.NameT:
+    def map(self) -> NameT:
         """Return ``argmax P(h | D)``; a tie raises a warning, and ``map_set`` returns all tied hypotheses."""
-        return hypothesis_space.choose_first_tied(self.map_set(), "hypotheses")
+        return choose_first_tied(self.map_set(), "hypotheses")
 
-    def bayes_factor(self, first: hypothesis_space.NameT, second: hypothesis_space.NameT) -> float:
+    def bayes_factor(self, first: NameT, second: NameT) -> float:
         """Return how many times as probable the observations are under one hypothesis as under another.
 
         >>> faces = {"fair": {"H": 0.5, "T": 0.5}, "two-headed": {"H": 1}}
@@ -391,7 +432,7 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
         mixed = self.votes(given) @ np.array(list(self.posterior.values()))  # (outcomes,)
         return dict(zip(self.likelihood.outcomes, mixed.tolist(), strict=True))
 
-    def draw(self, random_state: Seed = None) -> hypothesis_space.NameT:
+    def draw(self, random_state: Seed = None) -> NameT:
         """Return a hypothesis drawn from the posterior."""
         p = np.array(list(self.posterior.values()))  # (hypotheses,)
         return self.names[int(np.random.default_rng(random_state).choice(len(p), p=p / p.sum()))]
@@ -400,5 +441,10 @@ class Hypotheses(hypothesis_space.HypothesisSpace[hypothesis_space.NameT]):
         """Return the most probable outcome under a hypothesis drawn from the posterior; ties are broken at random."""
         rng = np.random.default_rng(random_state)
         p = self.votes(given)[:, self.names.index(self.draw(rng))]  # (outcomes,)
-        tied = hypothesis_space.find_best_names(self.likelihood.outcomes, p)
+        tied = find_best_names(self.likelihood.outcomes, p)
         return tied[int(rng.integers(len(tied)))]
+
+
+def _join_tied(names: Sequence[Hashable]) -> str:
+    """Join the names of tied hypotheses."""
+    return " or ".join(map(format_cell, names)) if len(names) <= 3 else f"{len(names)} that tie"

@@ -92,12 +92,7 @@ def bayes_rule(p_b_given_a: float, p_a: float, p_b: float) -> float:
     >>> round(bayes_rule(0.8, 0.01, 0.1), 10)
     0.08
     """
-    both, b = product_rule(p_b_given_a, p_a), check_probability("P(B)", p_b)
-    if b == 0:
-        raise DataError("P(B) = 0: P(A|B) is not defined, because B cannot happen.")
-    if both > b + PROBABILITY_TOLERANCE:
-        raise DataError(f"P(B|A) P(A) = {both:g} is more than P(B) = {b:g}: the three contradict one another.")
-    return min(both / b, 1.0)
+    return conditional_probability(product_rule(p_b_given_a, p_a), p_b)
 
 
 def check_probability(name: str, p: float) -> float:

@@ -55,7 +55,7 @@ def mosaic(table: JointTable) -> Figure:
     return figure
 
 
-SpaceT = TypeVar("SpaceT", bound=HypothesisSpace[Any])
+SpaceT = TypeVar("SpaceT", bound=HypothesisSpace)
 
 CURVE_MARKERS = "osD^v*Px"
 MAX_NAMED_CURVES = 7
@@ -121,7 +121,7 @@ def posterior_bars(space: Hypotheses[NameT], observations: Sequence[object], max
     return figure
 
 
-def next_outcome_curve(space: HypothesisSpace[Any], observations: Sequence[object], outcome: Hashable) -> Figure:
+def next_outcome_curve(space: HypothesisSpace, observations: Sequence[object], outcome: Hashable) -> Figure:
     """Plot the probability that the next observation is ``outcome`` against the number of observations."""
     curve = [state.predict_proba()[outcome] for state in _replay_observations(space, observations)]
     figure, axes = create_axes("number of observations", f"probability that the next one is {outcome}")
