@@ -29,13 +29,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from example_models import Example, make_examples
 from hostile_edits import EDITS, RandomChoices, make_edited_file
 from priory.errors import ModelFileError, ModelTooLargeError, PrioryError
 from priory.storage import load, save
 from priory.storage.container import ArraySections, pack_model_file
-from priory.storage.signatures import SharedSecretKey
+from priory.storage.signatures import Ed25519Key, load_signature_key
 from priory.storage.value_trees import encode_value
 
 RESULTS = Path(__file__).parent / "results" / "fuzz_models.md"
@@ -201,13 +203,20 @@ file that takes more than {MAX_SECONDS:g} s of a processor or {MAX_BYTES / 1e6:g
 """
 
 
+def write_key(path: Path, number: int) -> Ed25519Key:
+    """A private key in a file."""
+    private = ed25519.Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32)
+    pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    path.write_bytes(private.private_bytes(*pem))
+    return load_signature_key(path)
+
+
 def fuzz_with_atheris(options: list[str]) -> None:
     """Let the coverage of the storage modules guide the edits; every other input is bytes as the fuzzer writes them."""
     import atheris
 
     examples, path = make_examples(), Path(tempfile.mkdtemp()) / "model.priory"
-    secret, other = (SharedSecretKey(bytes([i]) * 32) for i in (1, 2))
-    path.with_name("key").write_bytes(secret.value)
+    known, other = (write_key(path.with_name(f"key{i}"), i) for i in (1, 2))
 
     def judge_input(data: bytes) -> None:
         choices = atheris.FuzzedDataProvider(data)
@@ -216,9 +225,9 @@ def fuzz_with_atheris(options: list[str]) -> None:
         path.write_bytes(choices.ConsumeBytes(len(data)) if is_raw else make_edited_file(example, choices))
         verdict, reason = judge_file(path, example)
         assert verdict in VERDICTS, f"{verdict}: {reason}"
-        path.write_bytes(b"".join(pack_model_file(None, ArraySections(), key=choices.PickValueInList([secret, other]))))
+        path.write_bytes(b"".join(pack_model_file(None, ArraySections(), key=choices.PickValueInList([known, other]))))
         try:
-            load(path, key=path.with_name("key"))
+            load(path, key=path.with_name("key1"))
         except PrioryError:
             return
         raise AssertionError("a file without a model was loaded")

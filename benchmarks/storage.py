@@ -63,7 +63,6 @@ def measured(name: str, train: Callable[..., Any], folder: Path) -> list[str]:
     model, plain, full = train(calibrate=False), best(lambda: train(calibrate=False), 5), best(train, 2)
     ways: list[tuple[str, Callable[[Path], Any], Callable[[Path], Any]]] = [
         ("priory", lambda p: pr.save(model, p), pr.load),
-        ("priory, mapped", lambda p: pr.save(model, p), lambda p: pr.load(p, mapped=True)),
         ("priory, floor", lambda p: pr.save(model, p), floor),
         ("pickle", lambda p: dumped(model, p), lambda p: pickle.loads(p.read_bytes())),
         ("joblib", lambda p: joblib.dump(model, p), joblib.load),

@@ -42,7 +42,7 @@ def read_model(path):
     content = json.loads(raw[64 : 64 + length], object_pairs_hook=parse)
     require(set(content) == {"priory", "sections", "parts", "sha256", "signature", "model"}, "an unknown field")
     require(all(part["optional"] is True for part in content["parts"]), "a part that this reader does not know")
-    start, trailer = 64 + length + -length % 64, {None: 0, "hmac-sha256": 64, "ed25519": 96}[content["signature"]]
+    start, trailer = 64 + length + -length % 64, {None: 0, "ed25519": 96}[content["signature"]]
     body, at, sections = raw[start : size - trailer], 0, {}
     hashes = [hashlib.sha256(body[i : i + (1 << 20)]).hexdigest() for i in range(0, len(body), 1 << 20)]
     require(hashes == content["sha256"] and not any(raw[64 + length : start]), "a checksum differs")

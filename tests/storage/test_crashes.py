@@ -248,10 +248,3 @@ def test_a_missing_folder_is_named(path):
     with pytest.raises(FileNotFoundError) as error:
         pr.save(pr.load(path), path.parent / "none" / "model.priory")
     assert error.value.filename == str(path.parent / "none" / "model.priory")
-
-
-def test_a_mapped_model_stays_as_it_was_when_the_file_is_replaced(path):
-    mapped = pr.load(path, mapped=True)
-    before = mapped.predict_log_proba(TEXTS).tolist()
-    pr.save(pr.TextClassifier().fit(["other"], ["other"]), path)
-    assert mapped.predict_log_proba(TEXTS).tolist() == before

@@ -31,10 +31,9 @@ def public_pem(key):
 
 @pytest.fixture
 def keys(tmp_path):
-    """Files with keys: two secrets, and two pairs."""
+    """Files with keys: two pairs."""
     for i in (1, 2):
         pair = ed25519.Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32)
-        (tmp_path / f"secret{i}").write_bytes(bytes([i]) * 32)
         (tmp_path / f"private{i}").write_bytes(private_pem(pair))
         (tmp_path / f"public{i}").write_bytes(public_pem(pair))
     return tmp_path
@@ -50,9 +49,6 @@ def model():
     return pr.TextClassifier(salt=1).fit(TEXTS, LABELS)
 
 
-KINDS = pytest.mark.parametrize(("signing", "checking"), [("secret", "secret"), ("private", "public")])
-
-
 def refused(path, key, because):
     for look in (pr.load, pr.storage.inspect):
         with pytest.raises(ModelFileError, match=f"^{re.escape(str(path))}: .*{because}") as error:
@@ -60,43 +56,26 @@ def refused(path, key, because):
         assert "\n" not in str(error.value)
 
 
-@KINDS
-def test_a_signed_file_is_read_with_its_key_and_without_one(signing, checking, keys, path, model):
-    pr.save(model, path, key=keys / f"{signing}1")
-    for key in (None, keys / f"{signing}1", keys / f"{checking}1"):
+def test_a_signed_file_is_read_with_its_key_and_without_one(keys, path, model):
+    pr.save(model, path, key=keys / "private1")
+    for key in (None, keys / "private1", keys / "public1"):
         assert pr.load(path, key=key).vocabulary_ == model.vocabulary_
-    kind = {"secret": "hmac-sha256", "private": "ed25519"}[signing]
-    assert pr.storage.inspect(path, key=keys / f"{checking}1").signature == kind
-    assert f"signed    {kind}" in str(pr.storage.inspect(path))
+    assert pr.storage.inspect(path, key=keys / "public1").signature == "ed25519"
+    assert "signed    ed25519" in str(pr.storage.inspect(path))
 
 
-@KINDS
-def test_unsigned_files_other_keys_and_other_kinds_of_key_are_refused(signing, checking, keys, path, model):
+def test_unsigned_files_and_other_keys_are_refused(keys, path, model):
     pr.save(model, path)
-    refused(path, keys / f"{checking}1", "it is not signed")
-    sign(path, keys / f"{signing}1")
-    refused(path, keys / f"{checking}2", "belongs to another key or another file")
-    other = {"secret": "public", "public": "secret"}[checking]
-    refused(path, keys / f"{other}1", "but the key is for")
+    refused(path, keys / "public1", "it is not signed")
+    sign(path, keys / "private1")
+    refused(path, keys / "public2", "belongs to another key or another file")
 
 
-def test_a_public_key_is_never_taken_for_a_secret(keys, path, model):
-    """Whoever has the public key could else sign with it, and say that it was HMAC."""
-    forger = keys / "forger"
-    forger.write_bytes(b"x" + (keys / "public1").read_bytes())
-    pr.save(model, path, key=forger)
-    refused(path, keys / "public1", "signed with hmac-sha256, but the key is for ed25519")
-
-
-@KINDS
-def test_what_was_changed_with_all_checksums_right_is_refused_by_the_key(signing, checking, keys, path, model):
-    pr.save(model, path, key=keys / f"{signing}1")
-    size = {"secret": 32, "private": 64}[signing]
-    signature = path.read_bytes()[-size - 32 : -32]
+def test_what_was_changed_with_all_checksums_right_is_refused_by_the_key(keys, path, model):
+    pr.save(model, path, key=keys / "private1")
+    signature = path.read_bytes()[-64 - 32 : -32]
 
     class Forger:
-        kind = load_signature_key(keys / f"{signing}1").kind
-
         def sign_digest(self, digest):
             return signature
 
@@ -104,13 +83,12 @@ def test_what_was_changed_with_all_checksums_right_is_refused_by_the_key(signing
     tree = encode_value(pr.TextClassifier(salt=2).fit(TEXTS, LABELS), sections)
     path.write_bytes(b"".join(pack_model_file(tree, sections, key=Forger())))
     assert pr.load(path).salt_ == 2
-    refused(path, keys / f"{checking}1", "belongs to another key or another file")
+    refused(path, keys / "public1", "belongs to another key or another file")
 
 
 @pytest.mark.slow
-@KINDS
-def test_every_flipped_byte_and_every_truncation_is_refused_without_a_key(signing, checking, keys, path, model):
-    pr.save(model, path, key=keys / f"{signing}1", notes={"card": b"made in spring"})
+def test_every_flipped_byte_and_every_truncation_is_refused_without_a_key(keys, path, model):
+    pr.save(model, path, key=keys / "private1", notes={"card": b"made in spring"})
     blob = path.read_bytes()
     for i in range(0, len(blob) - 200, 7):
         path.write_bytes(blob[:i] + bytes([blob[i] ^ (1 << i % 8)]) + blob[i + 1 :])
@@ -135,7 +113,7 @@ def test_a_signature_that_is_missing_or_of_another_size_is_refused(keys, path, m
             pr.load(path)
 
 
-def test_changing_a_file_keeps_its_signature_only_with_the_secret(keys, path, model):
+def test_changing_a_file_keeps_its_signature_only_with_the_private_key(keys, path, model):
     pr.save(model, path, key=keys / "private1")
     with updating(path, key=keys / "private1") as file:
         file.model.partial_fit(TEXTS, LABELS)
@@ -154,9 +132,9 @@ def test_changing_a_file_keeps_its_signature_only_with_the_secret(keys, path, mo
 def test_keys_that_are_none_are_refused_and_nothing_is_written(keys, path, model):
     locked = private_pem(ed25519.Ed25519PrivateKey.generate(), serialization.BestAvailableEncryption(b"word"))
     bad = {
-        "short": (b"0123456789", "has 10 bytes; a secret has 32 to 65,536"),
-        "long": (bytes(70_000), "a secret has 32 to 65,536"),
-        "empty": (b"", "has 0 bytes"),
+        "secret": (bytes(32), "is not a PEM key"),
+        "long": (bytes(70_000), "is not a PEM key"),
+        "empty": (b"", "is not a PEM key"),
         "broken": (b"-----BEGIN PRIVATE KEY-----\nxyz\n-----END PRIVATE KEY-----\n", "is not a PEM key"),
         "locked": (locked, "without a password"),
         "curve": (private_pem(ec.generate_private_key(ec.SECP256R1())), "is not an Ed25519 key"),
@@ -177,12 +155,10 @@ def test_ed25519_without_its_package_says_what_to_install(keys, path, model, mon
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     with pytest.raises(MissingDependencyError, match=r"pip install priory\[sign\]"):
         pr.save(model, path, key=keys / "private1")
-    pr.save(model, path, key=keys / "secret1")
-    pr.load(path, key=keys / "secret1")
 
 
-def test_a_secret_is_not_shown(keys):
-    assert "\\x01" not in repr(load_signature_key(keys / "secret1"))
+def test_a_private_key_is_not_shown(keys):
+    assert "private=" not in repr(load_signature_key(keys / "private1"))
 
 
 def test_the_command_line_signs_and_requires_signatures(keys, path, capsys, monkeypatch):

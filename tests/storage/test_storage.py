@@ -111,13 +111,12 @@ def path(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mapped", [False, True], ids=["read", "mapped"])
 @pytest.mark.parametrize("case", TABLES + WRITINGS + LINES, ids=named)
-def test_a_loaded_model_answers_bit_for_bit_the_same(case, path, mapped):
+def test_a_loaded_model_answers_bit_for_bit_the_same(case, path):
     model, X, y = case
     model = clone(model).fit(X, y)
     pr.save(model, path)
-    loaded = pr.load(path, mapped=mapped)
+    loaded = pr.load(path)
     assert type(loaded) is type(model)
     assert repr(loaded) == repr(model)
     assert same(loaded, model, X)

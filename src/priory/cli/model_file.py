@@ -147,7 +147,7 @@ def inspect_command(model: str, tables: bool, privacy: bool, json_: bool) -> Non
 @options.model_argument
 @options.add_option(
     "--key FILE",
-    "A private Ed25519 key in PEM format, or a secret of at least 32 bytes.",
+    "A private Ed25519 key in PEM format.",
     options.FILE_PATH_TYPE,
     required=True,
 )

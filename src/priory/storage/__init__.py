@@ -21,7 +21,7 @@ from priory.storage.container import ArraySections, FileContents, pack_model_fil
 from priory.storage.file_locks import LOCK_TIMEOUT_SECONDS, lock_file
 from priory.storage.inspection import Inspection, inspect_contents
 from priory.storage.saved_files import open_regular_file, replace_file
-from priory.storage.signatures import SignatureKey, check_signature, load_signature_key
+from priory.storage.signatures import Ed25519Key, check_signature, load_signature_key
 from priory.storage.validation import NOTES_ATTRIBUTE, Estimator, check_model, find_estimator, list_estimators
 from priory.storage.value_trees import ModelDecoder, encode_value
 
@@ -51,7 +51,7 @@ def save(
     notes : dict of str to bytes, optional
         Named bytes to store with the model, such as a model card. The default is the notes that were loaded with it.
     key : str or path, optional
-        A file with a secret or a private Ed25519 key, which signs the model file.
+        A PEM file with a private Ed25519 key, which signs the model file.
     wait : float
         Seconds to wait while another process changes the file, before `priory.errors.FileBusyError` is raised.
     """
@@ -60,57 +60,50 @@ def save(
         _write_model(model, place, notes, signing)
 
 
-def load(path: PathLike, *, mapped: bool = False, key: PathLike | None = None) -> Any:
+def load(path: PathLike, *, key: PathLike | None = None) -> Any:
     """Load a model, after verifying every checksum and the consistency of its contents.
 
     Parameters
     ----------
     path : str or path
         A file that `save` wrote.
-    mapped : bool
-        Memory-map the arrays instead of reading them, so that several processes share the memory. The file must not be
-        modified in place meanwhile; `save` never does so, because it replaces the file.
     key : str or path, optional
-        A file with a secret or an Ed25519 key. The model file must be signed with it (or its private half).
+        A PEM file with an Ed25519 key. The model file must be signed with it (or its private half).
 
     Returns
     -------
     model : estimator
         The model; its notes, if any, are in its attribute ``notes``.
     """
-    return _read_file(Path(path), mapped, _load_optional_key(key), _build_model)
+    return _read_file(Path(path), _load_optional_key(key), _build_model)
 
 
 def inspect(path: PathLike, *, key: PathLike | None = None) -> Inspection:
     """Describe what a file contains and would reveal, without building the model."""
-    return _read_file(
-        Path(path), True, _load_optional_key(key), lambda contents: inspect_contents(Path(path), contents)
-    )
+    return _read_file(Path(path), _load_optional_key(key), lambda contents: inspect_contents(Path(path), contents))
 
 
 def sign(path: PathLike, key: PathLike, *, wait: float = LOCK_TIMEOUT_SECONDS) -> None:
-    """Sign a model file with a secret or a private Ed25519 key; the model is loaded and checked first."""
+    """Sign a model file with a private Ed25519 key; the model is loaded and checked first."""
     place, signing = Path(path), _load_optional_key(key)
     with lock_file(place, wait):
         _write_model(load(place), place, None, signing)
 
 
-def _load_optional_key(path: PathLike | None) -> SignatureKey | None:
+def _load_optional_key(path: PathLike | None) -> Ed25519Key | None:
     return None if path is None else load_signature_key(path)
 
 
-def _read_file(
-    path: Path, mapped: bool, key: SignatureKey | None, build: Callable[[FileContents], ReadResultT]
-) -> ReadResultT:
+def _read_file(path: Path, key: Ed25519Key | None, build: Callable[[FileContents], ReadResultT]) -> ReadResultT:
     """Open and verify a file and return ``build(contents)``; any error while building becomes a ModelFileError."""
     try:
         # the order matters: header and manifest, then the signature, and only then the contents
         with open_regular_file(path) as file:
-            contents = FileContents(file, mapped)
+            contents = FileContents(file)
         if key is not None:
-            check_signature(key, contents.signature_kind, contents.digest, contents.signature)
-        with contents.verify_checksums():
-            return build(contents)
+            check_signature(key, contents.digest, contents.signature)
+        contents.verify_checksums()
+        return build(contents)
     except (ModelFileError, ModelTooLargeError) as error:
         raise type(error)(f"{path}: {_shorten_message(error)}") from None
     # these are not the file's fault
@@ -161,13 +154,13 @@ def updating(path: PathLike, *, key: PathLike | None = None, wait: float = LOCK_
     """
     place, known = Path(path), _load_optional_key(key)
     with lock_file(place, wait):
-        file = Updated(_read_file(place, False, known, _build_model) if place.exists() else None)
+        file = Updated(_read_file(place, known, _build_model) if place.exists() else None)
         yield file
         if file.model is not None:
             _write_model(file.model, place, None, known if known and known.can_sign else None)
 
 
-def _write_model(model: Estimator, path: Path, notes: Mapping[str, bytes] | None, key: SignatureKey | None) -> None:
+def _write_model(model: Estimator, path: Path, notes: Mapping[str, bytes] | None, key: Ed25519Key | None) -> None:
     if find_estimator(type(model)) is None:
         raise KindError(
             f"cannot save a {type(model).__name__}; a model file holds one of {', '.join(list_estimators())}."

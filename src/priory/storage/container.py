@@ -11,20 +11,19 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from itertools import chain
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy import ndarray as Array
 
 import priory
-from priory.core.sharding import N_THREADS, total_memory_bytes
+from priory.core.sharding import total_memory_bytes
 from priory.errors import DataError, ModelFileError, ModelTooLargeError
-from priory.storage.saved_files import ALIGNMENT_BYTES, FileBytes, hash_blocks, make_padding, read_into_memory
-from priory.storage.signatures import SIGNATURE_SIZES, SignatureKey
+from priory.storage.saved_files import ALIGNMENT_BYTES, FileBytes, hash_blocks, make_padding
+from priory.storage.signatures import SIGNATURE_BYTES, SIGNATURE_KIND, Ed25519Key
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]  # a node of the manifest
 ValueT = TypeVar("ValueT", str, int, bool)
@@ -170,9 +169,9 @@ def check_parts(node: Json) -> dict[str, int]:
 
 
 def check_signature_kind(kind: Json) -> str | None:
-    if kind is None or (isinstance(kind, str) and kind in SIGNATURE_SIZES):
+    if kind is None or kind == SIGNATURE_KIND:
         return kind
-    raise ModelFileError(f"it is signed in a way this version does not know; it knows {', '.join(SIGNATURE_SIZES)}.")
+    raise ModelFileError(f"it is signed in a way this version does not know; it knows {SIGNATURE_KIND}.")
 
 
 def _check_object_list(node: Json, name: str) -> list[dict[str, Any]]:
@@ -230,7 +229,7 @@ class ArraySections:
 
 
 def pack_model_file(
-    tree: Json, sections: ArraySections, parts: Mapping[str, bytes] | None = None, key: SignatureKey | None = None
+    tree: Json, sections: ArraySections, parts: Mapping[str, bytes] | None = None, key: Ed25519Key | None = None
 ) -> Iterator[FileBytes]:
     """Yield the bytes of a model file in chunks."""
     named = [(name, memoryview(part)) for name, part in (parts or {}).items()]
@@ -240,7 +239,7 @@ def pack_model_file(
         "sections": sections.describe_sections(),
         "parts": [{"name": name, "bytes": len(part), "optional": True} for name, part in named],
         "sha256": hash_blocks(body),
-        "signature": key.kind if key else None,
+        "signature": SIGNATURE_KIND if key else None,
         "model": tree,
     }
     try:
@@ -253,7 +252,7 @@ def pack_model_file(
         raise ModelTooLargeError(f"the model has too many parts: {fault}; use fewer columns.")
     # `-n % ALIGNMENT_BYTES` is the padding after n bytes; a signature is followed by a checksum of 32 bytes
     start = HEADER_STRUCT.size + len(manifest)
-    size = start + -start % ALIGNMENT_BYTES + sum(map(len, body)) + (SIGNATURE_SIZES[key.kind] + 32 if key else 0)
+    size = start + -start % ALIGNMENT_BYTES + sum(map(len, body)) + (SIGNATURE_BYTES + 32 if key else 0)
     # the header without its digest, which covers the header and the manifest
     head = HEADER_STRUCT.pack(MAGIC_BYTES, FORMAT_VERSION, FORMAT_VERSION, len(manifest), size, bytes(32))[:-32]
     digest = hashlib.sha256(head + manifest).digest()
@@ -269,10 +268,10 @@ def pack_model_file(
 class FileContents:
     """An opened model file: its manifest, and its arrays, which are read in the order in which they were stored.
 
-    Use the arrays inside of ``with contents.verify_checksums()``.
+    Call `verify_checksums` before the arrays are used.
     """
 
-    def __init__(self, file: BinaryIO, mapped: bool = False) -> None:
+    def __init__(self, file: BufferedReader) -> None:
         self.bytes = self._reserved_bytes = os.fstat(file.fileno()).st_size
         head = file.read(HEADER_STRUCT.size)
         length = _check_header(head, self.bytes)
@@ -295,14 +294,16 @@ class FileContents:
         check_depth(self.tree)
         self.signature_kind = check_signature_kind(content["signature"])
         # the remaining bytes must be exactly sections, parts and trailer, each padded
-        trailer = SIGNATURE_SIZES[self.signature_kind] + 32 if self.signature_kind else 0
+        trailer = SIGNATURE_BYTES + 32 if self.signature_kind else 0
         parts = check_parts(content["parts"])
         room = self.bytes - start - -start % ALIGNMENT_BYTES - trailer
         self.sections = check_sections(
             content["sections"], room - sum(n + -n % ALIGNMENT_BYTES for n in parts.values())
         )
         self.reserve_memory(0)  # raises if the file itself exceeds the memory
-        self._buffer = read_into_memory(file, start, self.bytes, mapped)
+        self._buffer = memoryview(bytearray(self.bytes))  # indexed by the offset in the file
+        if file.readinto(self._buffer[start:]) < self.bytes - start:
+            raise ModelFileError("the file became shorter while it was read.")
         at = start + -start % ALIGNMENT_BYTES
         # the padding is not covered by the digest of the manifest, and must be zero
         if any(self._buffer[start:at]):
@@ -316,16 +317,10 @@ class FileContents:
             self._end_offsets[section["kind"]] = at = at + section["bytes"]
         self.parts = {name: bytes(self._read_part(at, size)) for name, size, at in _locate_parts(parts, at)}
 
-    @contextmanager
-    def verify_checksums(self) -> Iterator[None]:
-        """Verify the checksums in a thread during the ``with`` block; a wrong checksum replaces any other error."""
-        with ThreadPoolExecutor(1) as pool:
-            sums = pool.submit(hash_blocks, [self._body], N_THREADS - 1)
-            try:
-                yield
-            finally:
-                if sums.result() != self._checksums:
-                    raise ModelFileError("a checksum differs; the file was damaged or changed.")
+    def verify_checksums(self) -> None:
+        """Raise ModelFileError unless the arrays and parts have the checksums of the manifest."""
+        if hash_blocks([self._body]) != self._checksums:
+            raise ModelFileError("a checksum differs; the file was damaged or changed.")
 
     def _read_signature(self, trailer: int) -> bytes:
         """Return the signature at the end of the file, after verifying its checksum; b"" if the file is unsigned."""

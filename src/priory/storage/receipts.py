@@ -136,7 +136,7 @@ class ReceiptBook:
 
     def _load_key(self) -> Ed25519Key:
         key = load_signature_key(self.key)
-        if not isinstance(key, Ed25519Key) or not key.can_sign:
+        if not key.can_sign:
             raise DataError(f"{os.fspath(self.key)}: receipts are signed with a private Ed25519 key; give one.")
         return key
 

@@ -1,22 +1,20 @@
-"""Files that are never half-written: saved to a temporary file and renamed; read and hashed in blocks on all cores."""
+"""Files that are never half-written: saved to a temporary file and renamed; hashed in blocks on all cores."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import mmap
 import os
 import re
 import secrets
 import stat
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, TypeVar
 
-from priory.core.sharding import N_THREADS
+from priory.core.sharding import map_threads
 from priory.errors import ModelFileError, PrioryWarning
 from priory.storage.file_locks import lock_descriptor, name_path_in_errors, open_descriptor, release_lock, sync_folder
 
@@ -24,8 +22,6 @@ ALIGNMENT_BYTES = 64  # a cache line
 HASH_BLOCK_BYTES = 1 << 20  # hashed independently, on several threads
 
 FileBytes = memoryview | bytes
-BlockItemT = TypeVar("BlockItemT")
-BlockResultT = TypeVar("BlockResultT")
 
 
 def make_padding(size: int) -> bytes:
@@ -33,23 +29,14 @@ def make_padding(size: int) -> bytes:
     return bytes(-size % ALIGNMENT_BYTES)
 
 
-def hash_blocks(chunks: Iterable[FileBytes], threads: int = N_THREADS) -> list[str]:
+def hash_blocks(chunks: Iterable[FileBytes]) -> list[str]:
     """Return the SHA-256 of each block of the concatenated chunks.
 
     >>> [digest[:8] for digest in hash_blocks([b"ab", b"c"])]
     ['ba7816bf']
     """
-    return _map_threaded(_hash_block, list(_split_blocks(chunks)), threads)
-
-
-def _map_threaded(
-    function: Callable[[BlockItemT], BlockResultT], items: Sequence[BlockItemT], threads: int = N_THREADS
-) -> list[BlockResultT]:
-    """Apply a function to every item, on this number of threads."""
-    if len(items) < 2 or threads < 2:  # starting threads would cost more
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))
+    blocks = list(_split_blocks(chunks))
+    return list(map_threads(_hash_block, blocks)) if blocks else []
 
 
 def _hash_block(block: list[memoryview]) -> str:
@@ -75,44 +62,11 @@ def _split_blocks(chunks: Iterable[FileBytes]) -> Iterator[list[memoryview]]:
         yield block
 
 
-def read_into_memory(file: BinaryIO, start: int, size: int, mapped: bool) -> memoryview:
-    """Return the file from ``start`` on: memory-mapped, or read in parallel (into huge pages where available)."""
-    if mapped:
-        return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))  # writable, private to the process
-    if not hasattr(os, "preadv"):  # Windows
-        return _read_sequentially(file, start, size)
-    buffer = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        buffer.madvise(mmap.MADV_HUGEPAGE)
-    view = memoryview(buffer)  # indexed by the offset in the file; what precedes `start` stays zero
-
-    def read(at: int) -> None:
-        stop = min(at + 4 * HASH_BLOCK_BYTES, size)
-        while at < stop:
-            # may read less than requested
-            more = os.preadv(file.fileno(), [view[at:stop]], at)
-            if not more:
-                raise ModelFileError("the file became shorter while it was read.")
-            at += more
-
-    _map_threaded(read, range(start, size, 4 * HASH_BLOCK_BYTES))
-    return view
-
-
-def _read_sequentially(file: BinaryIO, start: int, size: int) -> memoryview:
-    """Return the file from ``start`` on, read by one thread."""
-    file.seek(start)
-    content = bytes(start) + file.read(size - start)
-    if len(content) < size:
-        raise ModelFileError("the file became shorter while it was read.")
-    return memoryview(bytearray(content))
-
-
 TEMPORARY_NAME_PATTERN = re.compile(r"\.(?P<name>.+)\.(?P<token>[0-9a-f]{8})(?P<check>[0-9a-f]{8})\.new", re.DOTALL)
 
 
 @contextmanager
-def open_regular_file(path: Path) -> Iterator[BinaryIO]:
+def open_regular_file(path: Path) -> Iterator[BufferedReader]:
     """Open a regular file for reading; links, pipes and devices raise ModelFileError."""
     try:
         descriptor = open_descriptor(path, os.O_RDONLY)
@@ -124,7 +78,7 @@ def open_regular_file(path: Path) -> Iterator[BinaryIO]:
     if stat.S_ISDIR(mode):
         os.close(descriptor)
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    with open(descriptor, "rb", buffering=0) as file:
+    with open(descriptor, "rb") as file:
         if not stat.S_ISREG(mode):
             raise ModelFileError("it is a pipe or a device, not a file.")
         yield file
