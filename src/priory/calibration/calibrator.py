@@ -244,14 +244,17 @@ class Calibrator:
             own_n = np.bincount(group, every, len(model.classes)).astype(float)
             is_all = np.array_equal(own_n, model.statistics.n)
             model = model if is_all else model.learn_sample_alone(cells, group, weight, own_n)
-        n = model.statistics.n
-        # Skip a row that is alone in its class: the model without it does not know the class.
-        present = np.flatnonzero((every > 0) & (every < n[group]))
+        # A row that is alone in its class is not judged: the model without it does not know the class.
+        is_alone = every >= model.statistics.n[group]
+        n_judged = every[~is_alone].sum()
+        if n_judged < MIN_ROWS_TO_CALIBRATE or _has_many_classes(model) or _has_text_alone(model):
+            every = np.where(is_alone, 0.0, every)
+        present = np.flatnonzero(every > 0)
         used = present[self._choose_rows(model, len(present))]
         some, own, counts = take_rows(cells, used), group[used], every[used]
-        if counts.sum() < MIN_ROWS_TO_TEMPER or len(np.unique(own)) < 2:
+        if n_judged < MIN_ROWS_TO_TEMPER or len(np.unique(own)) < 2:
             return None
-        order, judged = _assign_folds(some, own, counts, model.n_parts)
+        order, judged = _assign_folds(some, own, counts, model.n_parts, is_alone[used])
         with limit_blas_threads():  # the problems are small: threads would wait for each other
             ordered = take_rows(some, order.rows), own[order.rows]
             corrections = self._fit_ordered(model, *ordered, order, judged, n_rows)
@@ -320,15 +323,19 @@ class Calibrator:
         return replace(corrections, tempering=belief)
 
 
-def _assign_folds(cells: Sequence[Cells], group: Array, weight: Array, n_parts: int) -> tuple[RowFolds, Array]:
-    """Return the rows in folds, and the folds used for validation."""
+def _assign_folds(
+    cells: Sequence[Cells], group: Array, weight: Array, n_parts: int, is_alone: Array
+) -> tuple[RowFolds, Array]:
+    """Return the rows in folds, and the folds used for validation; rows alone in their class have another fold."""
     few = weight.sum() <= MAX_ROWS_FOR_MORE_FOLDS and n_parts <= MAX_PARTS_FOR_MORE_FOLDS
     folds = FOLDS_OF_FEW_ROWS if few else CALIBRATION_FOLDS
-    order = assign_folds(cells, group, weight, folds)
+    order, judged = assign_folds(cells, group, weight, folds), np.zeros(1, dtype=np.int64)
     if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
-        return order, np.unique(order.fold)[: -(-folds * ENOUGH_JUDGED_ROWS // len(order.rows))]  # a fold may be empty
-    fold = assign_folds_by_content(cells, len(group), folds)[order.rows]
-    return order._replace(fold=fold), np.zeros(1, dtype=np.int64)
+        own = np.unique(order.fold[~is_alone[order.rows]])  # a fold may be empty
+        judged = own[: -(-folds * ENOUGH_JUDGED_ROWS // len(order.rows))]
+    else:
+        order = order._replace(fold=assign_folds_by_content(cells, len(group), folds)[order.rows])
+    return order._replace(fold=np.where(is_alone[order.rows], folds, order.fold)), judged
 
 
 def _has_text_alone(model: CalibratableModel) -> bool:

@@ -248,6 +248,11 @@ class FitRows:
         return place[self.fold]
 
     @property
+    def is_alone(self) -> Array:
+        """(rows,): whether no other fold has rows of the class, so that the model without the row does not know it."""
+        return np.asarray((self.counts.class_total - self.counts.class_folds)[self.fold, self.group] <= 0)
+
+    @property
     def varied_numbers(self) -> Array:
         """(varied numbers,): the columns of numbers that vary, by their place among all of numbers."""
         is_number = self.counts.encoding.is_number
@@ -291,7 +296,7 @@ def fit_centre(given: FitRows) -> Centre:
     """Fit the tempering of each model to the rows that it does not leave out."""
     temperings, tables, text_logits, logits = [], [], [], []
     for m, folds in enumerate(given.models):
-        rows = np.flatnonzero(~np.isin(given.fold, folds))[:MAX_ROWS_TO_TEMPER]
+        rows = np.flatnonzero(~np.isin(given.fold, folds) & ~given.is_alone)[:MAX_ROWS_TO_TEMPER]
         terms = given.make_terms(m, rows)
         narrow = fit_tempering(terms, given.group[rows], given.weight[rows], with_information=not folds)
         tempering = narrow.place_parts(given.varied_parts, 1 + given.n_parts)
