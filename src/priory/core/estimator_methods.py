@@ -35,7 +35,6 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 from numpy import ndarray as Array
-from numpy.typing import ArrayLike
 
 from priory.core.input_guard import name_cells
 from priory.core.typing import Label, P, ReturnT
@@ -185,11 +184,12 @@ def optional_method(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
 # -- rows one at a time ------------------------------------------------------------------------------------------------
 
 
-class SingleRowMethods:
-    """Methods for one row at a time, as in river: a dict from column to cell or, for classifiers of texts, a string.
+class ProbabilisticClassifier:
+    """What follows from ``predict_proba``: the most probable class, and methods for one row at a time, as in river.
 
-    Here a row is a table of one row. Classifiers that count rows have a shorter way (`priory.learning.row_buffer`). A
-    classifier that cannot learn or forget single rows lacks the method, and says what to use instead.
+    A row is a dict from column to cell or, for classifiers of texts, a string; here it becomes a table of one row.
+    Classifiers that count rows have a shorter way (`priory.learning.row_buffer`), and only they forget. A classifier
+    that cannot learn or forget single rows lacks the method, and says what to use instead.
     """
 
     classes_: Array
@@ -210,42 +210,37 @@ class SingleRowMethods:
     def _has_learned(self) -> bool:
         return "classes_" in vars(self)
 
-    def _learn_table(self, X: object, y: ArrayLike) -> None:
-        """Learn rows, the first ones or further ones."""
-        raise NotImplementedError
+    # -- all rows ------------------------------------------------------------------------------------------------
 
-    def _forget_table(self, X: object, y: ArrayLike) -> None:
-        """Forget rows."""
-        raise NotImplementedError
+    def predict(self, X: Any) -> Array:
+        """The most probable class of each row."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
-    def _wrap_row(self, x: Any, learns: bool) -> object:
-        """Convert one row to a table, with the columns in the order in which they were learned.
+    # -- rows one at a time --------------------------------------------------------------------------------------
 
-        ``learns`` is true if the row is learned or forgotten, false if it is predicted.
-        """
+    def _wrap_row(self, x: Any) -> object:
+        """Convert one row to a table, with the columns in the order in which they were learned."""
         if self._takes_texts and isinstance(x, str | bytes):
             return [x]
         return wrap_named_row(x, vars(self).get("feature_names_in_"), self._has_learned())
 
-    # -- rows one at a time --------------------------------------------------------------------------------------
-
     @optional_method
     def learn_one(self, x: Any, y: Label) -> Self:
-        """Learn one row."""
-        self._learn_table(self._wrap_row(x, learns=True), [y])
+        """Learn one row; classifiers without ``partial_fit`` define the method or explain its absence."""
+        model: Any = self
+        model.partial_fit(self._wrap_row(x), [y])
         return self
 
     @optional_method
     def forget_one(self, x: Any, y: Label) -> Self:
         """Forget one learned row: the model is then as if it had never been learned."""
-        self._forget_table(self._wrap_row(x, learns=True), [y])
-        return self
+        raise NotImplementedError
 
     def predict_proba_one(self, x: Any) -> dict[Label, float]:
         """The probability of each class for one row; empty before anything was learned."""
         if not self._has_learned():
             return {}
-        probabilities = np.asarray(self.predict_proba(self._wrap_row(x, learns=False)))[0]
+        probabilities = np.asarray(self.predict_proba(self._wrap_row(x)))[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
     def predict_one(self, x: Any) -> Label | None:

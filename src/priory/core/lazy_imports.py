@@ -33,7 +33,9 @@ def attach_stub(package: str) -> tuple[Callable[[str], Any], Callable[[], list[s
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = read_homes()[name]
         module = import_module(home)
-        return getattr(module, name) if home != package and hasattr(module, name) else import_module(f"{home}.{name}")
+        found = getattr(module, name) if home != package and hasattr(module, name) else import_module(f"{home}.{name}")
+        setattr(sys.modules[package], name, found)  # so that the next use does not come here
+        return found
 
     return get_attribute, lambda: sorted([*vars(sys.modules[package]), *read_homes()])
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from priory.bayes.description_length import label_log_probabilities, log_shared_probability
 from priory.bayes.probability import check_distribution
-from priory.core.estimator_methods import SingleRowMethods, find_lock, optional_method
+from priory.core.estimator_methods import ProbabilisticClassifier, find_lock, optional_method
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.typing import Classifier, Label, MatrixLike, RandomState
@@ -35,7 +35,7 @@ from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
 
 
 @dataclass(eq=False, repr=False)
-class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
+class ModelSpace(ClassifierMixin, ProbabilisticClassifier, BaseComposition):
     """The base of classifiers over a finite space of models: fits the models and their posterior probabilities."""
 
     estimators: list[tuple[str, Classifier]]
@@ -164,13 +164,7 @@ class ModelSpace(ClassifierMixin, SingleRowMethods, BaseComposition):
         """Return the probability that a model gives to each class, by its own method for single rows if it has one."""
         if hasattr(model, "predict_proba_one"):
             return list(model.predict_proba_one(x).values())
-        return list(model.predict_proba(self._wrap_row(x, learns=False))[0])
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the most probable class of each row."""
-        check_is_fitted(self)
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return list(model.predict_proba(self._wrap_row(x))[0])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return dict(self._get_params("estimators", deep=deep))

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from priory.calibration import calibration_maps
-from priory.core.estimator_methods import SingleRowMethods
+from priory.core.estimator_methods import ProbabilisticClassifier
 from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.typing import MatrixLike
@@ -27,7 +27,7 @@ PREDICTION_METHODS = ("predict_log_proba", "predict_proba", "decision_function")
 
 
 @dataclass(eq=False, repr=False)
-class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEstimator):
+class Calibrated(ClassifierMixin, MetaEstimatorMixin, ProbabilisticClassifier, BaseEstimator):
     """A classifier with calibrated probabilities, fitted to out-of-fold predictions of another classifier.
 
     Every row is predicted by a classifier fitted on the other folds. A calibration map is fitted to these predictions
@@ -121,11 +121,6 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, SingleRowMethods, BaseEsti
     def predict_proba(self, X: MatrixLike) -> Array:
         """Return the calibrated probability of each class."""
         return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the most probable class of each row."""
-        best = self.predict_log_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
 
     def _explain_absence(self, method: str) -> str:
         return (

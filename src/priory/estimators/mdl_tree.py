@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from priory.bayes.description_length import Bits, label_bits, to_bits
-from priory.core.estimator_methods import SingleRowMethods
+from priory.core.estimator_methods import ProbabilisticClassifier
 from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, x_log_y
 from priory.core.typing import MatrixLike, RandomState
@@ -83,7 +83,7 @@ NODE_BITS = 1.0  # whether a node is a question or a leaf
 
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
+class MDLTreeClassifier(ClassifierMixin, ProbabilisticClassifier, BaseEstimator):
     """A scikit-learn decision tree, fully grown and then pruned to the shortest description.
 
     The probabilities of a leaf with n rows, n_c of them of class c, are ``(n_c + 1/k) / (n + 1)`` for k classes, in
@@ -195,12 +195,6 @@ class MDLTreeClassifier(ClassifierMixin, SingleRowMethods, BaseEstimator):
         # (rows, classes): the training rows in the leaf of each row
         counts = self.counts_[self.apply(X)]
         return (counts + 1 / len(self.classes_)) / (counts.sum(axis=1, keepdims=True) + 1)
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the most probable class of each row."""
-        check_is_fitted(self)
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
 
     def apply(self, X: MatrixLike) -> Array:
         """Return the leaf of each row, as a node of ``tree_``."""

@@ -7,26 +7,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy import ndarray as Array
-from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.estimator_methods import wrap_named_row
 from priory.core.exact_sums import ExactSums
-from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, guard_input
-from priory.core.logspace import log
-from priory.core.sharding import map_shards, score_shards, split_rows
+from priory.core.input_guard import check_same_columns, guard_input
+from priory.core.sharding import map_shards, split_rows
 from priory.core.statistics import Statistics, count_columns, list_record_types
 from priory.errors import DataError, PrioryWarning
-from priory.estimators.learned_classifier import LearnedClassifier
 from priory.families.moments import Moments
 from priory.learning.row_kind import Parameters, Purpose, RowKind
 from priory.model.model_statistics import ModelStatistics, check_class_probabilities, log_class_prior
@@ -34,47 +29,6 @@ from priory.model.model_statistics import ModelStatistics, check_class_probabili
 Matrix = Array | sparse.csr_array
 BlockTransform = Callable[[Array], Array]
 CellsResultT = TypeVar("CellsResultT")
-
-
-def read_matrix(estimator: BaseEstimator, X: object, reset: bool) -> Matrix:
-    """Validate a matrix of numbers, dense or CSR; NaN and infinity are allowed.
-
-    It stays in its array library, if scikit-learn is configured to accept it.
-    """
-    with guard_input(X):
-        x: Matrix = validate_data(estimator, X, accept_sparse="csr", ensure_all_finite=False, reset=reset)
-        if getattr(x.dtype, "kind", "f") not in "biuf":
-            x = x.astype(float)
-    return _make_canonical(x) if sparse.issparse(x) else x
-
-
-def read_array(estimator: BaseEstimator, X: object, reset: bool) -> Array:
-    """Validate a dense matrix of numbers; NaN and infinity are allowed."""
-    with guard_input(X):
-        x: Array = validate_data(estimator, X, ensure_all_finite=False, reset=reset)
-        if getattr(x.dtype, "kind", "f") not in "biuf":
-            x = x.astype(float)
-    return np.asarray(x)
-
-
-def _make_canonical(x: sparse.csr_array) -> sparse.csr_array:
-    """Sum duplicate entries of a CSR matrix, in a copy."""
-    if not x.has_canonical_format:
-        x = x.copy()
-        x.sum_duplicates()
-    return x
-
-
-def count_classes(group: Array, weight: Array | None, classes: Array) -> Array:
-    """Sum the weights of the rows of each class: (classes,)."""
-    return np.bincount(group, weight, minlength=len(classes)).astype(float)
-
-
-def log_declared_prior(n: Array, class_prior: ArrayLike | None, fit_prior: bool = True) -> Array:
-    """Log probability of each class: as declared, estimated from the rows ``n`` of each class, or uniform."""
-    if class_prior is not None:
-        return log_class_prior(n, check_class_probabilities(class_prior, len(n)))
-    return log_class_prior(n, "estimated" if fit_prior else "uniform", rows_of_empty_class=0.0)
 
 
 def sum_columns(x: Matrix, group: Array, weight: Array | None, groups: int, transform: BlockTransform) -> Array:
@@ -91,6 +45,18 @@ def sum_columns(x: Matrix, group: Array, weight: Array | None, groups: int, tran
 def transform_sparse(x: sparse.csr_array, transform: BlockTransform) -> sparse.csr_array:
     """Apply ``transform`` to the stored cells of a sparse matrix."""
     return sparse.csr_array((np.asarray(transform(x.data), dtype=float), x.indices, x.indptr), shape=x.shape)
+
+
+MAX_MULTIPLICATIONS_AT_ONCE = 1 << 18
+
+
+def map_pieces(function: Callable[[Array], Array], block: Array, width: int) -> Array:
+    """Multiply the rows of a block by matrices of ``width`` cells, in pieces so small that BLAS uses one core.
+
+    The shards that blocks belong to already use all cores.
+    """
+    step = max(64, MAX_MULTIPLICATIONS_AT_ONCE // width)
+    return np.concatenate([function(block[i : i + step]) for i in range(0, max(len(block), 1), step)])
 
 
 # -- cells that cannot be used -----------------------------------------------------------------------------------------
@@ -228,8 +194,11 @@ class ArrayModel(ABC):
 
     def log_prior(self) -> Array:
         """(classes,): log p(c), also the answer where every class has probability 0."""
-        fit_prior = getattr(self.parameters, "fit_prior", True)
-        return log_declared_prior(self.statistics.n, find_declared_prior(self.parameters), fit_prior)
+        n, declared = self.statistics.n, find_declared_prior(self.parameters)
+        if declared is not None:
+            return log_class_prior(n, check_class_probabilities(declared, len(n)))
+        is_estimated = getattr(self.parameters, "fit_prior", True)
+        return log_class_prior(n, "estimated" if is_estimated else "uniform", rows_of_empty_class=0.0)
 
     @abstractmethod
     def log_joint(self, cells: Any) -> Array:
@@ -262,15 +231,25 @@ class ArrayRows(RowKind[ArrayBatch]):
 
     def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, ArrayBatch]:
         rows, x = self.validate(X, purpose == "fit")
-        return rows, ArrayBatch(rows.convert(x))
+        return rows, ArrayBatch(rows.convert(x if sparse.issparse(x) else np.asarray(x)))
 
     def validate(self, X: object, is_first: bool) -> tuple[Self, Any]:
-        """Run scikit-learn's checks; return the rows with their columns, and the cells."""
+        """Run scikit-learn's checks; return the rows with their columns, and the cells, dense or CSR.
+
+        NaN and infinity are allowed. Cells stay in their array library, if scikit-learn is configured to accept it.
+        """
         # scikit-learn's checks read and set attributes of an estimator; this value is frozen
         checker = make_checker_class(self.estimator)()
         if not is_first:
             vars(checker).update(self.attributes)
-        x: Any = read_matrix(checker, X, is_first) if self.takes_sparse else read_array(checker, X, is_first)
+        with guard_input(X):
+            accepted = "csr" if self.takes_sparse else False
+            x: Any = validate_data(checker, X, accept_sparse=accepted, ensure_all_finite=False, reset=is_first)
+            if getattr(x.dtype, "kind", "f") not in "biuf":
+                x = x.astype(float)
+        if not getattr(x, "has_canonical_format", True):  # a sparse matrix with duplicate entries
+            x = x.copy()
+            x.sum_duplicates()
         known = vars(checker)
         return self.with_attributes(known) if is_first else self, x
 
@@ -285,7 +264,7 @@ class ArrayRows(RowKind[ArrayBatch]):
         return batch.cells
 
     def count(self, batch: ArrayBatch, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        n = count_classes(group, weight, classes)
+        n = np.bincount(group, weight, minlength=len(classes)).astype(float)
         prior = find_declared_prior(self.parameters)
         if prior is not None:
             check_class_probabilities(prior, len(n))
@@ -318,135 +297,3 @@ def find_declared_prior(parameters: Parameters) -> Any:
 def make_checker_class(name: str) -> type[BaseEstimator]:
     """Make an estimator class of this name for scikit-learn's checks, which read and set its columns."""
     return type(name, (BaseEstimator,), {})
-
-
-CountsResultT = TypeVar("CountsResultT")
-Alpha = float | Array  # one number, or one for each column
-
-MIN_ALPHA = 1e-10
-MAX_MULTIPLICATIONS_AT_ONCE = 1 << 18
-MAX_COUNT_IN_PRODUCT = 1e290  # beyond it a sum over the columns would overflow; the decision is the same
-
-
-class CountModel(ArrayModel):
-    """Additive smoothing: ``alpha`` virtual examples of each value are added when a probability is computed."""
-
-    def derive(self, name: str, function: Callable[[Any, Alpha], CountsResultT], *depends_on: object) -> CountsResultT:
-        """Compute ``function(records, alpha)``, cached for these statistics, this alpha and ``depends_on``."""
-        alpha = compute_alpha(self.parameters, self.rows.n_columns)
-        return self.statistics.derive(
-            name, lambda statistics: function(statistics.parts, alpha), np.asarray(alpha).tobytes(), *depends_on
-        )
-
-
-class CountRows(ArrayRows):
-    """Rows whose cells are counted."""
-
-    def count(self, batch: ArrayBatch, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-        check_alpha(self.parameters, self.n_columns)
-        return super().count(batch, classes, group, weight)
-
-    def find_fault(self, statistics: ModelStatistics) -> str | None:
-        compute_alpha(self.parameters, self.n_columns)
-        return super().find_fault(statistics)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class CountNB(LearnedClassifier):
-    """Parameters and attributes common to classifiers of counts."""
-
-    __slots__ = ()
-
-    alpha: float | ArrayLike = 1.0
-    force_alpha: bool = True
-    fit_prior: bool = True
-    class_prior: ArrayLike | None = None
-
-    @property
-    def class_log_prior_(self) -> Array:
-        """log p(c)."""
-        return np.asarray(self._learned().model().log_prior())
-
-    @property
-    def n_features_in_(self) -> int:
-        """The number of columns."""
-        return int(vars(self).get("n_features_in_", 0)) or super().n_features_in_
-
-    @n_features_in_.setter
-    def n_features_in_(self, n_columns: int) -> None:
-        self.__dict__["n_features_in_"] = n_columns  # scikit-learn's tests declare it before they call _check_alpha
-
-    def _check_alpha(self) -> Alpha:
-        """Return the pseudo-counts in use, under the name that scikit-learn's classifiers have for it."""
-        return check_alpha(Parameters(**self.get_params(deep=False)), getattr(self, "n_features_in_", 0))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.poor_score = True
-        return tags
-
-
-def compute_alpha(parameters: Parameters, n_columns: int) -> Alpha:
-    """Check and return the pseudo-count: one number, or one for each column."""
-    declared = parameters.alpha
-    alpha = float(declared) if isinstance(declared, Real) else np.asarray(declared, dtype=float)
-    if np.ndim(alpha) and np.shape(alpha) != (n_columns,):
-        found = f"Got {np.size(alpha)} elements instead of {n_columns}."
-        raise DataError(f"When alpha is an array, it should contains `n_features`. {found}")
-    if not (np.min(alpha) >= 0 and np.max(alpha) <= MAX_SAMPLE_WEIGHT):
-        least = "All values in alpha must be greater than 0, or 0"
-        raise DataError(f"{least}, and at most {MAX_SAMPLE_WEIGHT:g}; alpha is {declared}.")
-    return alpha if parameters.force_alpha else np.maximum(alpha, MIN_ALPHA)
-
-
-def check_alpha(parameters: Parameters, n_columns: int) -> Alpha:
-    """Return the pseudo-counts in use; warn if they were raised to a positive number."""
-    alpha = compute_alpha(parameters, n_columns)
-    if not parameters.force_alpha and np.min(parameters.alpha) < MIN_ALPHA:
-        raised = f"setting alpha = {MIN_ALPHA:.1e}. Use `force_alpha=True` to keep alpha unchanged."
-        warnings.warn(f"alpha too small will result in numeric errors, {raised}", stacklevel=3)
-    return alpha
-
-
-def log_shares(smoothed: Array) -> Array:
-    """Log share of each value in its class, along the last axis; equal shares where all are 0, the limit of alpha to 0.
-
-    >>> np.exp(log_shares(np.array([[3.0, 1.0], [0.0, 0.0]]))).round(4).tolist()
-    [[0.75, 0.25], [0.5, 0.5]]
-    """
-    total = smoothed.sum(axis=-1, keepdims=True)
-    return np.where(
-        total > 0, log(smoothed) - np.log(np.where(total > 0, total, 1.0)), -np.log(max(smoothed.shape[-1], 1))
-    )
-
-
-def score_matrix(x: Matrix, table: Array, constant: Array, transform: Callable[[Array], Array]) -> Array:
-    """``transform(x) @ table.T + constant``, where 0 * -inf = 0, shard by shard: (rows, classes)."""
-    if not isinstance(x, np.ndarray):
-        return _multiply(transform_sparse(x, transform), table) + constant
-    # pieces so small that BLAS multiplies them on one core: the shards already use all cores
-    step = max(64, MAX_MULTIPLICATIONS_AT_ONCE // table.size)
-
-    def score(part: slice) -> Array:
-        block = np.asarray(transform(x[part]), dtype=float)
-        pieces = [_multiply(block[i : i + step], table) + constant for i in range(0, max(len(block), 1), step)]
-        return np.concatenate(pieces)
-
-    return score_shards(score, len(x), len(table))
-
-
-def _multiply(x: Matrix, table: Array) -> Array:
-    with np.errstate(invalid="ignore", over="ignore"):
-        # (rows, columns) @ (columns, classes); 0 * -inf would be NaN
-        product = np.asarray(x @ table.T)
-    return product if np.isfinite(product).all() else _multiply_with_infinities(x, table)
-
-
-def _multiply_with_infinities(x: Matrix, table: Array) -> Array:
-    """``x @ table.T`` where ``table`` (classes, columns) holds -inf, or large counts overflow."""
-    impossible = np.isneginf(table)
-    bounded = np.minimum(x, MAX_COUNT_IN_PRODUCT) if isinstance(x, np.ndarray) else x.minimum(MAX_COUNT_IN_PRODUCT)
-    product = np.asarray(bounded @ np.where(impossible, 0.0, table).T)
-    # (rows, classes): whether a row has any token that a class rules out
-    return np.where((x != 0) @ impossible.T.astype(float) > 0, -np.inf, product)

@@ -19,7 +19,7 @@ from priory.estimators.learned_classifier import LearnedClassifier, find_classif
 from priory.families.base import nan_where_zero
 from priory.families.gaussian import MAX_ABS_Z
 from priory.families.moments import Scatter
-from priory.naive_bayes.array_rows import MAX_MULTIPLICATIONS_AT_ONCE, ArrayModel, ArrayRows, check_finite
+from priory.naive_bayes.array_rows import ArrayModel, ArrayRows, check_finite, map_pieces
 
 COVARIANCE_ESTIMATES = ("predictive", "mean", "ml")
 MIN_COVARIANCE_SHARE = 1e-9  # of a column's variance: added to all variances of a class
@@ -253,7 +253,5 @@ class GaussianBayes(LearnedClassifier):
 def _squared_distance(z: Array, whiten: Array) -> Array:
     """The squared Mahalanobis distance of each row of ``z`` (rows, columns) from the centre: (rows,)."""
     near = np.clip(z, -MAX_ABS_Z, MAX_ABS_Z)
-    # pieces so small that BLAS multiplies them on one core: the shards already use all cores
-    step = max(64, MAX_MULTIPLICATIONS_AT_ONCE // whiten.size)
-    white = np.concatenate([near[i : i + step] @ whiten.T for i in range(0, max(len(near), 1), step)])
+    white = map_pieces(lambda piece: piece @ whiten.T, near, whiten.size)
     return np.asarray(np.einsum("ij,ij->i", white, white))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy import ndarray as Array
@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from priory.core.estimator_methods import SingleRowMethods, optional_attribute, optional_method, replace_state
+from priory.core.estimator_methods import ProbabilisticClassifier, optional_attribute, optional_method, replace_state
 from priory.core.input_guard import check_sample_weight, guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.sharding import limit_blas_threads
@@ -61,7 +61,7 @@ def find_logistic_fault(model: BayesianLogisticRegression) -> str | None:
     required=("classes_", "n_features_in_", "_mean", "_spread", "_centre", "_unit", "_gaussian", "_draws"),
 )
 @dataclass(eq=False, repr=False)
-class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimator):
+class BayesianLogisticRegression(ClassifierMixin, ProbabilisticClassifier, BaseEstimator):
     """Logistic regression whose probabilities are averaged over the posterior of the weights.
 
     Logistic regression has no sufficient statistics of fixed size, so ``fit`` needs all rows at once. With
@@ -203,9 +203,6 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
             self._mean, self.log_evidence_ = self._gaussian.mean, self._gaussian.log_evidence
         self._count_classes(self.class_count_, examples)
         return self
-
-    def _learn_table(self, X: Any, y: ArrayLike) -> None:
-        self.partial_fit(X, y)
 
     def _explain_absence(self, method: str) -> str | None:
         if method == "forget_one":
@@ -352,11 +349,6 @@ class BayesianLogisticRegression(ClassifierMixin, SingleRowMethods, BaseEstimato
     def predict_log_proba(self, X: MatrixLike) -> Array:
         """Return the log probability of each class."""
         return log(self.predict_proba(X))
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the most probable class of each row."""
-        p = self.predict_proba(X)
-        return np.asarray(self.classes_[np.argmax(p, axis=1)])
 
     def _has_learned(self) -> bool:
         return "_mean" in vars(self)

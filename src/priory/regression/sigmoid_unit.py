@@ -9,7 +9,7 @@ The rule ascends the likelihood of the labels, and so descends the cross-entropy
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy import ndarray as Array
@@ -20,7 +20,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from priory.core.estimator_methods import SingleRowMethods, replace_state
+from priory.core.estimator_methods import ProbabilisticClassifier, replace_state
 from priory.core.input_guard import guard_input
 from priory.core.typing import MatrixLike
 from priory.errors import DataError
@@ -28,7 +28,7 @@ from priory.regression.design_matrix import encode_declared_classes, resolve_dec
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
+class SigmoidUnit(ClassifierMixin, ProbabilisticClassifier, BaseEstimator):
     """One sigmoid unit for two classes, trained from zero weights by gradient ascent on unscaled columns.
 
     For a model that standardises its columns, finds the optimum quickly and averages over weights, use
@@ -108,9 +108,6 @@ class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
         self._keep_path(path, inputs, d)
         return self
 
-    def _learn_table(self, X: Any, y: ArrayLike) -> None:
-        self.partial_fit(X, y)
-
     def _explain_absence(self, method: str) -> str | None:
         return "a step cannot be taken back; call fit with the rows that are left." if method == "forget_one" else None
 
@@ -149,11 +146,6 @@ class SigmoidUnit(ClassifierMixin, SingleRowMethods, BaseEstimator):
         """Return 1 - h(x) and h(x) of each row."""
         h = expit(self.decision_function(X))
         return np.column_stack([1 - h, h])
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Return the more probable class of each row."""
-        is_second = self.decision_function(X) > 0
-        return np.asarray(self.classes_[is_second.astype(int)])
 
     def _add_ones(self, x: Array) -> Array:
         return np.column_stack([np.ones(len(x)), x]) if self.fit_intercept else x
