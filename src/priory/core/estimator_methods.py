@@ -30,7 +30,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import MethodType
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
@@ -122,28 +122,31 @@ def replace_state(method: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
 # -- attributes that exist only on some instances, so that hasattr, dir and completion work ----------------------------
 
 
-def optional_attribute(get: Callable[P, ReturnT]) -> Callable[P, ReturnT]:
-    """Decorate the getter of a property so that errors of Priory become AttributeErrors.
+if TYPE_CHECKING:  # which knows what a property returns
+    optional_attribute = property
+else:
 
-    scikit-learn's ``dir`` calls ``hasattr`` for every property, and ``hasattr`` handles only AttributeError.
+    def optional_attribute(get: Callable[[Any], Any]) -> property:
+        """Make a property that some instances lack: its errors of Priory become AttributeErrors.
 
-    >>> class Model:
-    ...     @property
-    ...     @optional_attribute
-    ...     def draws_(self):
-    ...         raise PrioryError("this model makes no draws.")
-    >>> hasattr(Model(), "draws_")
-    False
-    """
+        scikit-learn's ``dir`` calls ``hasattr`` for every property, and ``hasattr`` handles only AttributeError.
 
-    @wraps(get)
-    def get_or_raise(*args: P.args, **kwargs: P.kwargs) -> ReturnT:
-        try:
-            return get(*args, **kwargs)
-        except PrioryError as error:
-            raise NotAvailableError(*error.args) from error
+        >>> class Model:
+        ...     @optional_attribute
+        ...     def draws_(self):
+        ...         raise PrioryError("this model makes no draws.")
+        >>> hasattr(Model(), "draws_")
+        False
+        """
 
-    return get_or_raise
+        @wraps(get)
+        def get_or_raise(instance: Any) -> Any:
+            try:
+                return get(instance)
+            except PrioryError as error:
+                raise NotAvailableError(*error.args) from error
+
+        return property(get_or_raise)
 
 
 class OptionalMethod:

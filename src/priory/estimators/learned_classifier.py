@@ -143,7 +143,6 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
             raise_not_fitted(self)
         return learned
 
-    @property
     @optional_attribute
     def learned_(self) -> Learned:
         """The statistics with their columns and parameters, as a value that adds."""
@@ -351,7 +350,6 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         """The weight of the rows learned of each class."""
         return self.statistics_.n
 
-    @property
     @optional_attribute
     def class_prior_(self) -> Array:
         """P(class): the probability of each class before a row is read."""
@@ -378,7 +376,6 @@ class CorrectedClassifier(LearnedClassifier):
 
     _requires_all_classes = False
 
-    @property
     @optional_attribute
     def corrections_(self) -> Corrections:
         """The corrections in use."""
@@ -387,7 +384,6 @@ class CorrectedClassifier(LearnedClassifier):
             raise NotAvailableError("the model has no corrections: they were switched off, or it has too few rows.")
         return corrections
 
-    @property
     @optional_attribute
     def corrections_version_(self) -> str:
         """A hash of the corrections in use: equal hashes are equal corrections."""

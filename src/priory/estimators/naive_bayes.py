@@ -254,7 +254,6 @@ class NaiveBayes(CorrectedClassifier):
         smoothing = "" if learned is None else learned.model().describe_smoothing()
         return super().__repr__(N_CHAR_MAX) + (f" smoothed by {smoothing}" if smoothing else "")
 
-    @property
     @optional_attribute
     def tables_(self) -> ProbabilityTables:
         """P(class), and P(value | class) of every column, with the counts and the formula of each estimate."""
@@ -262,7 +261,6 @@ class NaiveBayes(CorrectedClassifier):
 
         return tabulate_model(self._learned().model())
 
-    @property
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
@@ -270,7 +268,6 @@ class NaiveBayes(CorrectedClassifier):
 
         return count_model_parameters(self._learned().model())
 
-    @property
     @optional_attribute
     def schema_(self) -> dict[str, ColumnReport]:
         """Map each column to its kind and family, and the evidence of every candidate family."""
@@ -310,7 +307,6 @@ class NaiveBayes(CorrectedClassifier):
         """The pseudo-count that ``alpha="loo"`` chose."""
         return float(self._find_attribute("alpha_"))
 
-    @property
     @optional_attribute
     def categories_(self) -> dict[str, Array]:
         """Map each column of labels to the labels learned."""

@@ -270,7 +270,6 @@ class TextClassifier(CorrectedClassifier):
             self._change(lambda before: step(before, part))
         return self
 
-    @property
     @optional_attribute
     def unlabelled_(self) -> str:
         """What was decided about texts without label, and why."""
@@ -300,7 +299,6 @@ class TextClassifier(CorrectedClassifier):
         """The salt of the hash."""
         return int(self._find_attribute("salt_"))
 
-    @property
     @optional_attribute
     def alpha_(self) -> float:
         """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
@@ -309,20 +307,17 @@ class TextClassifier(CorrectedClassifier):
         model = self._model()
         return model.text.choose_alpha(model.records)
 
-    @property
     @optional_attribute
     def vocabulary_(self) -> list[str]:
         """The tokens in use."""
         return self._token_counts().tokens()
 
-    @property
     @optional_attribute
     def counts_(self) -> Array | scipy.sparse.csr_array:
         """(tokens, classes): documents with each token (or bucket), or occurrences, depending on the model."""
         counts = self._counts_in_use().counts
         return counts.csr.copy() if isinstance(counts, SparseCounts) else counts
 
-    @property
     @optional_attribute
     def tables_(self) -> ProbabilityTables:
         """P(class), and P(word | class) of the words that distinguish the classes most; see ``tabulate_words``."""
@@ -331,7 +326,6 @@ class TextClassifier(CorrectedClassifier):
         model = self._model()
         return tabulate_texts(model.text, model.records, self.classes_, self.class_count_, self.class_prior_)
 
-    @property
     @optional_attribute
     def word_probabilities_(self) -> Array:
         """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
@@ -354,7 +348,6 @@ class TextClassifier(CorrectedClassifier):
         chosen = self.vocabulary_ if words is None else list(words)
         return tabulate_words(model.text, model.records, self.classes_, chosen)[0]
 
-    @property
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
         """The number of parameters, and how many there were without the naive assumption."""
@@ -363,7 +356,6 @@ class TextClassifier(CorrectedClassifier):
         counts = self._counts_in_use()  # a parameter for each token; without the assumption, one for each set of tokens
         return count_parameters(len(counts.n), len(counts), float(len(counts)))
 
-    @property
     @optional_attribute
     def n_tokens_(self) -> int:
         """The number of different tokens (or buckets) in use."""

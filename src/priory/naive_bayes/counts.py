@@ -214,7 +214,6 @@ class TokenNB(CountNB):
         """How often each token occurred in the rows of each class, weighted."""
         return np.asarray(self.statistics_.parts[0].tokens)
 
-    @property
     @optional_attribute
     def feature_log_prob_(self) -> Array:
         """The weight of one occurrence of each token for each class."""
@@ -546,7 +545,6 @@ class BernoulliNB(CountNB):
         """The weight of the rows of each class in which each column was present."""
         return np.asarray(self.statistics_.parts[0].successes)
 
-    @property
     @optional_attribute
     def feature_log_prob_(self) -> Array:
         """log p(x_j = 1 | c)."""
@@ -736,7 +734,6 @@ class CategoricalNB(CountNB):
         """For each column the weight of the rows of each class in each category."""
         return list(self._learned().model().list_counts())
 
-    @property
     @optional_attribute
     def feature_log_prob_(self) -> list[Array]:
         """For each column log p(k | c)."""

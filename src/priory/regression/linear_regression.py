@@ -273,35 +273,30 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
         return statistics.derive("beliefs", compute, self.prior, self.fit_intercept, self.standardise)
 
-    @property
     @optional_attribute
     def prior_(self) -> NormalInverseGamma:
         """The distribution of weights and noise before the rows."""
         check_is_fitted(self)
         return self._compute_beliefs(self.statistics_)[0]
 
-    @property
     @optional_attribute
     def posterior_(self) -> NormalInverseGamma:
         """The distribution of weights and noise after the rows."""
         check_is_fitted(self)
         return self._compute_beliefs(self.statistics_)[1]
 
-    @property
     @optional_attribute
     def terms_(self) -> tuple[Term, ...]:
         """The term of each weight: a column, a level of a category, or a missing flag."""
         check_is_fitted(self)
         return self.statistics_.terms
 
-    @property
     @optional_attribute
     def coef_(self) -> Array:
         """The expected weights."""
         belief = self.posterior_
         return (belief.mean * belief.weight_units)[int(belief.level) :]
 
-    @property
     @optional_attribute
     def coef_covariance_(self) -> Array:
         """The covariance of the weights with the noise integrated out; infinite with too few rows."""
@@ -310,14 +305,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             return belief.expected_noise() * np.asarray(root.T @ root)
 
-    @property
     @optional_attribute
     def intercept_(self) -> float:
         """The expected target where every column is zero."""
         belief = self.posterior_
         return float(belief.find_intercepts((belief.mean * belief.weight_units)[None])[0])
 
-    @property
     @optional_attribute
     def noise_(self) -> float:
         """The expected variance of the noise; infinite with too few rows."""
@@ -325,7 +318,6 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         unit = float(belief.units[0])
         return belief.expected_noise() * unit * unit
 
-    @property
     @optional_attribute
     def log_evidence_(self) -> float:
         """The log probability of the targets with weights and noise integrated out, up to a constant."""

@@ -314,7 +314,6 @@ class BayesianLogisticRegression(ClassifierMixin, ProbabilisticClassifier, BaseE
         """The log-odds where every column is zero."""
         return self._average_weights()[:, 0]
 
-    @property
     @optional_attribute
     def weight_draws_(self) -> Array:
         """The draws of "vi" and "nuts", (draws, contrasts, 1 + columns), for standardised columns."""
