@@ -12,7 +12,7 @@ from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.bayes.description_length import Bits, to_bits
-from priory.bayes.hypothesis_space import HypothesisSpace, count_observations, join_first, join_names, shorten_rows
+from priory.bayes.finite import HypothesisSpace, count_observations, join_first, join_names, shorten_rows
 from priory.core.display_table import DisplayTable, format_cell
 from priory.core.logspace import log, x_log_y
 from priory.core.typing import Seed

@@ -217,7 +217,8 @@ class ProbabilisticClassifier:
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[best])
 
     # -- rows one at a time --------------------------------------------------------------------------------------
 

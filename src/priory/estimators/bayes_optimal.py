@@ -19,18 +19,16 @@ from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, clone
 from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils import Tags, assert_all_finite, check_random_state, get_tags, indexable
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import Tags, check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from priory.bayes.description_length import label_log_probabilities, log_shared_probability
 from priory.bayes.probability import check_distribution
 from priory.core.estimator_methods import ProbabilisticClassifier, find_lock, optional_method
-from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.typing import Classifier, Label, MatrixLike, RandomState
 from priory.errors import DataError, PrioryError
-from priory.estimators.folds import make_splitter
+from priory.estimators.folds import check_any_rows, make_splitter
 from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
 
 
@@ -50,11 +48,7 @@ class ModelSpace(ClassifierMixin, ProbabilisticClassifier, BaseComposition):
     def fit(self, X: MatrixLike, y: ArrayLike) -> Self:
         """Fit every model, and its posterior probability."""
         names, models = self._check_estimators()
-        with guard_input(X):
-            validate_data(self, X, skip_check_array=True)
-            X, labels = indexable(X, column_or_1d(y, warn=True))
-            assert_all_finite(labels, input_name="y")
-            check_classification_targets(labels)
+        X, labels = check_any_rows(self, X, y)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(labels) < 2:
             raise DataError(

@@ -11,17 +11,15 @@ from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import BaseCrossValidator, cross_val_predict
-from sklearn.utils import Tags, assert_all_finite, get_tags, indexable
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from priory.calibration import calibration_maps
 from priory.core.estimator_methods import ProbabilisticClassifier
-from priory.core.input_guard import guard_input
 from priory.core.logspace import log, log_normalise
 from priory.core.typing import MatrixLike
 from priory.errors import DataError
-from priory.estimators.folds import make_splitter
+from priory.estimators.folds import check_any_rows, make_splitter
 
 PREDICTION_METHODS = ("predict_log_proba", "predict_proba", "decision_function")
 
@@ -90,11 +88,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, ProbabilisticClassifier, B
         """Fit the classifier on all rows, and the calibration map on out-of-fold predictions."""
         if self.method not in calibration_maps.CALIBRATION_METHODS:
             raise DataError(f"method is {self.method!r}; use one of {', '.join(calibration_maps.CALIBRATION_METHODS)}.")
-        with guard_input(X):
-            validate_data(self, X, skip_check_array=True)
-            X, labels = indexable(X, column_or_1d(y, warn=True))
-            assert_all_finite(labels, input_name="y")
-            check_classification_targets(labels)
+        X, labels = check_any_rows(self, X, y)
         classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y has {len(classes)} class(es); a classifier needs rows of at least two.")

@@ -1,4 +1,4 @@
-"""Split rows into training and test rows."""
+"""Check rows of any type, and split them into training and test rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import (
     BaseCrossValidator,
     KFold,
@@ -15,9 +16,23 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
     check_cv,
 )
+from sklearn.utils import assert_all_finite, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from priory.calibration.calibrator import CALIBRATION_FOLDS
-from priory.core.typing import RandomState
+from priory.core.input_guard import guard_input
+from priory.core.typing import MatrixLike, RandomState
+
+
+def check_any_rows(model: BaseEstimator, X: MatrixLike, y: ArrayLike) -> tuple[MatrixLike, Array]:
+    """Check labels, and that there is one for each row; what the rows hold is for the inner classifiers to check."""
+    with guard_input(X):
+        validate_data(model, X, skip_check_array=True)
+        X, labels = indexable(X, column_or_1d(y, warn=True))
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+    return X, labels
 
 
 def make_splitter(cv: int | BaseCrossValidator, labels: Array, random_state: RandomState) -> BaseCrossValidator:

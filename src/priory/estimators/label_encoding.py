@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from priory.core.input_guard import guard_input, is_masked_array, list_arrow_cells
 from priory.core.statistics import find_members
 from priory.errors import DataError, KindError
+from priory.tables.table import make_object_array
 
 CONTAINERS = {"set", "frozenset", "dict", "list", "tuple", "ndarray"}  # types of what holds several labels
 
@@ -85,14 +85,11 @@ def check_labels(y: ArrayLike | None) -> Array:
     if isinstance(y, (list, tuple)):
         distinct = set(y) if set(map(type, y)) == {str} else y  # of strings, each is checked once
         types = {_name_type(label) for label in distinct}
-        if types <= {"list"} and all(len(label) == 1 for label in y):  # a column of labels
-            types = set()
-        for row, label in enumerate(y) if types & CONTAINERS else ():
-            if _name_type(label) in CONTAINERS:
-                raise _make_multi_label_error(f"y[{row}] is a {type(label).__name__}")
-        if len(types - {"missing"}) > 1 or types == {"str", "missing"} or any(map(_ends_with_nul, distinct)):
+        is_column = types <= {"list"} and all(len(label) == 1 for label in y)
+        is_mixed = len(types - {"missing"}) > 1 or types == {"str", "missing"} or bool(types & CONTAINERS)
+        if not is_column and (is_mixed or any(map(_ends_with_nul, distinct))):
             # NumPy would turn 1 and "1" into the same label, NaN into "nan", and "a\0" into "a"
-            y = _make_object_labels(y)
+            y = make_object_array(y)
     with guard_input(y):
         labels = flatten_labels(convert_to_numpy(y))
     if labels.dtype.kind == "O":
@@ -148,12 +145,6 @@ def _name_type(label: object) -> str:
 
 def _ends_with_nul(label: object) -> bool:
     return isinstance(label, str) and label.endswith("\0")
-
-
-def _make_object_labels(labels: Sequence[object]) -> Array:
-    array = np.empty(len(labels), dtype=object)
-    array[:] = labels
-    return array
 
 
 def _check_same_type(labels: Array, classes: Array) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from priory.calibration.corrections import Corrections
 from priory.core.content_hash import hash_content
-from priory.core.display_table import DisplayTable, format_cell, join_html, join_words
+from priory.core.display_table import join_words
 from priory.core.estimator_methods import optional_attribute
 from priory.core.input_guard import check_same_type
 from priory.core.logspace import log_normalise, normalise
@@ -42,28 +42,6 @@ if TYPE_CHECKING:
     from priory.evaluation.membership import MembershipAudit
     from priory.evaluation.scores import Scores
     from priory.learning.questions import Questions
-
-
-MAX_SUMMARY_ROWS = 20
-
-
-def summarise_model(
-    title: str, classes: Array, counts: Array, class_prior: Array, families: dict[str, str]
-) -> list[DisplayTable]:
-    """Tabulate the classes with rows and priors and, for columns of different families, the columns."""
-    rows = [
-        (format_cell(label), n, p)
-        for label, n, p in zip(classes.tolist(), counts.tolist(), class_prior.tolist(), strict=True)
-    ]
-    tables = [DisplayTable(title, ("class", "rows", "P(class)"), tuple(rows[:MAX_SUMMARY_ROWS]), _note_more(rows))]
-    if families:
-        columns = [(format_cell(name), family) for name, family in families.items()]
-        tables.append(DisplayTable("", ("column", "family"), tuple(columns[:MAX_SUMMARY_ROWS]), _note_more(columns)))
-    return tables
-
-
-def _note_more(rows: Sequence[object]) -> str:
-    return f"and {len(rows) - MAX_SUMMARY_ROWS:,} more" if len(rows) > MAX_SUMMARY_ROWS else ""
 
 
 Folds: TypeAlias = "str | int | BaseCrossValidator"  # "auto", a number, or one of scikit-learn's splitters
@@ -360,13 +338,6 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         """The product of all decays so far: the current weight of a row learned at the start."""
         learned = self._core.state
         return 1.0 if learned is None else learned.clock
-
-    def _html_repr(self) -> str:
-        """Render for a notebook: a summary if the model is fitted, otherwise scikit-learn's diagram."""
-        if not self.__sklearn_is_fitted__():
-            return str(super()._html_repr())
-        families = {name: column.family for name, column in getattr(self, "schema_", {}).items()}
-        return join_html(summarise_model(repr(self), self.classes_, self.class_count_, self.class_prior_, families))
 
 
 class CorrectedClassifier(LearnedClassifier):

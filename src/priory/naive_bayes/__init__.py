@@ -4,8 +4,7 @@ Each remembers sufficient statistics and nothing else (``statistics_``); every o
 """
 
 from priory.naive_bayes.counts import BernoulliNB, CategoricalNB, ComplementNB, DocumentAverageNB, MultinomialNB
-from priory.naive_bayes.gaussian import GaussianNB
-from priory.naive_bayes.multivariate import GaussianBayes
+from priory.naive_bayes.gaussians import GaussianBayes, GaussianNB
 
 __all__ = [
     "BernoulliNB",

@@ -10,7 +10,7 @@ from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.bayes import Continuum, Hypotheses, JointTable
-from priory.bayes.hypothesis_space import HypothesisSpace, NameT
+from priory.bayes.finite import HypothesisSpace, NameT
 from priory.errors import DataError
 from priory.families.base import ArrayFamily
 from priory.model.probability_tables import count_parameters

@@ -301,9 +301,9 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     def coef_covariance_(self) -> Array:
         """The covariance of the weights with the noise integrated out; infinite with too few rows."""
         belief = self.posterior_
-        root = (belief.root * belief.weight_units)[:, int(belief.level) :]
+        first = int(belief.level)
         with np.errstate(over="ignore"):
-            return belief.expected_noise() * np.asarray(root.T @ root)
+            return self.noise_ * belief.covariance()[first:, first:]
 
     @optional_attribute
     def intercept_(self) -> float:
