@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from priory.calibration.corrections import Corrections
 from priory.core.content_hash import hash_content
-from priory.core.display_table import join_words
+from priory.core.display_table import DisplayTable, format_cell, join_words
 from priory.core.estimator_methods import optional_attribute
 from priory.core.input_guard import check_same_type
 from priory.core.logspace import log_normalise, normalise
@@ -338,6 +338,14 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         """The product of all decays so far: the current weight of a row learned at the start."""
         learned = self._core.state
         return 1.0 if learned is None else learned.clock
+
+    def _html_repr(self) -> str:
+        """Render for a notebook: the classes if the model is fitted, otherwise scikit-learn's diagram."""
+        if not self.__sklearn_is_fitted__():
+            return str(super()._html_repr())
+        classes = map(format_cell, self.classes_.tolist())
+        rows = tuple(zip(classes, self.class_count_.tolist(), self.class_prior_.tolist(), strict=True))
+        return DisplayTable(repr(self), ("class", "rows", "P(class)"), rows)._repr_html_()
 
 
 class CorrectedClassifier(LearnedClassifier):
