@@ -124,7 +124,7 @@ def test_text_can_be_cloned_compared_and_hashed():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "trigram"}, "model is 'trigram'; use one of binary, multinomial, bernoulli, poisson, complement."),
+        ({"model": "trigram"}, "model is 'trigram'; use one of binary, multinomial, bernoulli."),
         ({"alpha": -1}, "alpha is -1; use a number from 0, or 'evidence'."),
         ({"alpha": "loo"}, "alpha is 'loo'; use a number from 0, or 'evidence'."),
         ({"buckets": 0}, "buckets is 0; it must be 1 or more."),

@@ -494,7 +494,7 @@ def find_limit_above(row_hash: int) -> int:
     """The smallest limit above a hash: a number of five significant bits.
 
     >>> [hex(find_limit_above(h)) for h in (0x1234_5678, 0xFFFF_FFFF)]
-    ['0x12800000', '0x100000000']
+    ['0x13000000', '0x100000000']
     """
     shift = max(row_hash.bit_length() - LIMIT_BITS, 0)
     return min(((row_hash >> shift) + 1) << shift, NO_LIMIT)
