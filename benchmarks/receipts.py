@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import hashlib
 import importlib.util
 import json
 import sys
@@ -114,6 +115,7 @@ class Attempt:
     receipt: Json
     opening: Json
     record: Json
+    first: Json | None = None  # a receipt before it that is another than the honest one
 
 
 def clone(value: Json) -> Json:
@@ -199,6 +201,39 @@ def hide_a_word(case: Case) -> Attempt:
     return case.answer(verifier.add_rows(record, case.honest.opening["frame"], negative), rows)
 
 
+def count_in_the_opening(case: Case) -> Attempt:
+    """The opening has the sums that are missing in the record, of which nothing was taken."""
+    negative = [row | {"weight": "-1"} for row in case.asked]
+    wanted = verifier.add_rows(case.before, case.honest.opening["frame"], negative)
+    attempt = case.answer(case.record | {name: case.before[name] for name in ("n", "sums")}, case.asked)
+    attempt.opening["frame"] = case.honest.opening["frame"] | {name: wanted[name] for name in ("n", "sums")}
+    return attempt
+
+
+def state_no_sample(case: Case) -> Attempt:
+    """The first receipt is of a record without the kept rows, so that they may stay."""
+    return state_otherwise(case, case.record | {"kept": case.before["kept"]}, {"kept": None})
+
+
+def state_no_counts(case: Case) -> Attempt:
+    """The first receipt is of a record in which nothing is counted in some way, so that these counts may stay."""
+    family = "Gaussian" if case.is_table else "Text"
+    stay = {key: number for key, number in case.before["sums"].items() if json.loads(key)[1] == family}
+    known = {name: {f: rules[f] for f in rules if f != family} for name, rules in case.before["columns"].items()}
+    return state_otherwise(case, case.record | {"sums": case.record["sums"] | stay}, {"columns": known})
+
+
+def state_otherwise(case: Case, record: Json, changes: Json) -> Attempt:
+    """A chain that begins with a record which is otherwise, as the opening says, and leaves what was not in it."""
+    stated = verifier.commit("record", case.honest.opening["salts"]["before"], case.before | changes)
+    first = case.sign(case.first.receipt | {"after": stated})
+    digest = hashlib.sha256(verifier.encode_canonically(first)).hexdigest()
+    attempt = case.answer(record, case.asked, before=stated, previous=digest)
+    attempt.opening["frame"] = case.honest.opening["frame"] | changes
+    attempt.first = first
+    return attempt
+
+
 FORGERIES: dict[str, tuple[bool, Callable[[Case], Attempt]]] = {  # whether the forger has the key
     "other rows are shown": (False, show_other_rows),
     "nothing was forgotten": (True, forget_nothing),
@@ -213,6 +248,9 @@ FORGERIES: dict[str, tuple[bool, Callable[[Case], Attempt]]] = {  # whether the 
     "a fork of the chain": (True, fork),
     "a row without weight": (True, forget_without_weight),
     "a cell or word is left out": (True, hide_a_word),
+    "sums in the opening": (True, count_in_the_opening),
+    "a chain that states no sample": (True, state_no_sample),
+    "a chain that does not state all counts": (True, state_no_counts),
 }
 
 
@@ -284,7 +322,8 @@ def run(runs: int, seed: int, made_up: bool) -> tuple[dict[str, list[int]], dict
 def is_accepted(attempt: Attempt, case: Case, pem: bytes) -> bool:
     try:
         # as files: what is read from JSON
-        files = [clone(part) for part in (attempt.receipt, case.first.receipt, attempt.opening, attempt.record)]
+        first = attempt.first or case.first.receipt
+        files = [clone(part) for part in (attempt.receipt, first, attempt.opening, attempt.record)]
         verifier.verify_receipt(files[0], pem, *files[1:], clone({"rows": case.asked})["rows"])
     except verifier.RefusedError:
         return False

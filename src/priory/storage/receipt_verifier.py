@@ -8,8 +8,6 @@ This file needs Python 3.11 with cryptography, and nothing of priory. Copy it, a
 It prints one sentence. The exit code is 0 if the receipt is verified, 1 if it is refused, 2 if it cannot be checked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -20,7 +18,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-Nested = dict[str, Any]
 RECEIPT_SPEC, MASK = "priory receipt 1", (1 << 64) - 1
 
 
@@ -44,7 +41,7 @@ def commit(label: str, salt: str, thing: object) -> str:
     return hashlib.sha256(label.encode() + b"\0" + bytes.fromhex(salt) + encode_canonically(thing)).hexdigest()
 
 
-def signed_bytes(receipt: Nested) -> bytes:
+def signed_bytes(receipt: Any) -> bytes:
     """What an Ed25519 key signs: everything but the signature."""
     return b"priory receipt\0" + encode_canonically({k: v for k, v in receipt.items() if k != "signature"})
 
@@ -52,11 +49,15 @@ def signed_bytes(receipt: Nested) -> bytes:
 # -- counting a row ----------------------------------------------------------------------------------------------------
 
 
-def add_amount(table: Nested, key: str, amount: Fraction) -> None:
+def read_number(number: Any) -> Fraction:
+    """A number, or a fraction written as 5/4; there are no exponents, which could take all memory."""
+    return Fraction(*map(int, number.split("/"))) if isinstance(number, str) else Fraction(number)
+
+
+def add_amount(table: Any, key: str, amount: Fraction) -> None:
     """Add to a number of a table, in which zeros are left out."""
-    table[key] = str(Fraction(table.get(key, 0)) + amount)
-    if table[key] == "0":
-        del table[key]
+    total = read_number(table.pop(key, 0)) + amount
+    table.update({key: str(total)} if total else {})
 
 
 def compute_log(x: float) -> float:
@@ -85,7 +86,7 @@ def round_number(x: float, bits: int) -> float:
     return math.ldexp(whole - (int(math.copysign(1, x)) if e == 1024 and abs(whole) == 1 << bits else 0), e - bits)
 
 
-def count_cell(family: str, rule: Nested, x: Any) -> Any:
+def count_cell(family: str, rule: Any, x: Any) -> Any:
     """What one cell adds to the record of a family: fields, the value that is counted (in a list), and amounts."""
     if family in ("Categorical", "Histogram"):
         return [("counts", [str(x) if family == "Categorical" else round_number(x, rule["bits"]).hex()], 1)]
@@ -105,18 +106,17 @@ def count_cell(family: str, rule: Nested, x: Any) -> Any:
     return [(f, [], amount) for f, amount in ({"n": 1} | sums[family]() if is_inside else {"outside": 1}).items()]
 
 
-def hash_text(kind: str, text: str) -> int:
+def hash_text(text: str) -> int:
     """A hash of 64 bits."""
-    content = (kind + text).encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "little")
 
 
 def hash_cell(cell: Any, is_number: bool = False) -> int:
     """The hash of a number, a text (0 if it is empty) or a label."""
     if isinstance(cell, dict):
-        return hash_text("", cell["text"]) if cell["text"] else 0
+        return hash_text(cell["text"]) if cell["text"] else 0
     bits: int = struct.unpack("<Q", struct.pack("<d", cell if is_number else 0.0))[0] ^ 0x9E3779B97F4A7C15
-    return bits if is_number else hash_text({str: "s", int: "n"}.get(type(cell), "float "), str(cell))
+    return bits if is_number else hash_text({str: "s", int: "n"}.get(type(cell), "float ") + str(cell))
 
 
 def scramble(x: int) -> int:
@@ -126,22 +126,22 @@ def scramble(x: int) -> int:
     return x ^ (x >> 32)
 
 
-def hash_row(columns: Nested, row: Nested) -> int:
+def hash_row(columns: Any, row: Any) -> int:
     """The hash by which rows are sampled: of the class, plus one of each column with its cell."""
     cells = {name: hash_cell(cell, "Categorical" not in columns[name]) for name, cell in row["cells"].items()}
-    total = sum(scramble(hash_text("column ", name) ^ cell) for name, cell in cells.items() if cell)
+    total = sum(scramble(hash_text("column " + name) ^ cell) for name, cell in cells.items() if cell)
     return min(scramble(total + hash_cell(row["class"]) & MASK), MASK - 1)
 
 
-def add_row(record: Nested, row: Nested) -> None:
+def add_row(record: Any, row: Any) -> None:
     """Add a row to a record, in place."""
-    label, weight, kept = str(row["class"]), Fraction(row.get("weight", 1)), record["kept"]
+    label, weight, kept = str(row["class"]), read_number(row.get("weight", 1)), record["kept"]
     add_amount(record["n"], label, weight)
     for name, cell in row["cells"].items():
         for family, rule in record["columns"][name].items():
             for field, value, amount in count_cell(family, rule, cell):
                 key = encode_canonically([name, family, field, label, *value]).decode()
-                add_amount(record["sums"], key, weight * Fraction(amount))
+                add_amount(record["sums"], key, weight * read_number(amount))
     place = hash_row(record["columns"], row)
     if kept is not None and place < int(kept["limit"], 16):
         cells = {n: {k: c[k] for k in c if k != "text"} if isinstance(c, dict) else c for n, c in row["cells"].items()}
@@ -149,10 +149,10 @@ def add_row(record: Nested, row: Nested) -> None:
         add_amount(known, "weight", weight)
 
 
-def add_rows(record: Nested, frame: Nested, rows: list[Nested]) -> Nested:
-    """The record with rows added; the frame has the columns of the result, some of which the rows alone may have."""
-    kept = None if frame["kept"] is None else frame["kept"] | {"rows": (record["kept"] or {"rows": {}})["rows"]}
-    total: Nested = json.loads(encode_canonically(record | frame | {"kept": kept}))
+def add_rows(record: Any, frame: Any, rows: list[Any]) -> Any:
+    """The record with rows added; the frame has what only the rows had, such as a column."""
+    columns, kept = frame["columns"] | record["columns"], record["kept"] or frame["kept"]
+    total = json.loads(encode_canonically(record | {"columns": columns, "declared": frame["declared"], "kept": kept}))
     for row in rows:
         add_row(total, row)
     return total
@@ -161,19 +161,20 @@ def add_rows(record: Nested, frame: Nested, rows: list[Nested]) -> Nested:
 # -- the checks --------------------------------------------------------------------------------------------------------
 
 
-def check_signed(receipt: Nested, pem: bytes) -> None:
+def check_signed(receipt: Any, pem: bytes) -> None:
     """Refuse a receipt that lacks a field, or was not signed with the key."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    require(receipt["spec"] == RECEIPT_SPEC, "it is not a receipt that this version knows")
+    is_known = receipt["spec"] == RECEIPT_SPEC and receipt["model"].isalnum()
+    require(is_known, "it is not a receipt that this version knows")
     try:
         load_pem_public_key(pem).verify(bytes.fromhex(receipt["signature"]), signed_bytes(receipt))
-    except (InvalidSignature, ValueError):
+    except InvalidSignature:
         raise RefusedError("it was not signed with this key, or was changed after it was signed") from None
 
 
-def check_chain(receipt: Nested, previous: Nested) -> None:
+def check_chain(receipt: Any, previous: Any) -> None:
     """Refuse a receipt that does not follow another; one without rows states what was learned since."""
     digest, is_joined = hashlib.sha256(encode_canonically(previous)).hexdigest(), receipt["before"] == previous["after"]
     follows = receipt["counter"] == previous["counter"] + 1 and receipt["time"] >= previous["time"]
@@ -182,18 +183,17 @@ def check_chain(receipt: Nested, previous: Nested) -> None:
     require(is_joined or not receipt["rows"], "the record before is not the one that the receipt before it has left")
 
 
-def check_opening(receipt: Nested, opening: Nested, asked: list[Nested]) -> None:
+def check_opening(receipt: Any, opening: Any, asked: list[Any]) -> None:
     """Refuse a receipt of other rows than the opening shows, or than were asked for."""
     rows, salts = opening["rows"], opening["salts"]["rows"]
-    require(len(rows) == len(salts) == len(receipt["rows"]), "it is about another number of rows than the opening")
-    shown = [commit("row", salt, row) for salt, row in zip(salts, rows, strict=True)]
-    require(shown == receipt["rows"], "the rows of the opening are not the rows of the receipt")
+    shown = [commit("row", salt, row) for salt, row in zip(salts, rows, strict=False)]
+    require((shown, len(shown)) == (receipt["rows"], len(rows)), "the opening shows other rows than the receipt")
     wanted, given = (sorted(map(encode_canonically, some)) for some in (asked, rows))
     require(wanted == given, "the rows of the receipt are not the rows asked for")
-    require(all(Fraction(row.get("weight", 1)) > 0 for row in rows), "a row has no weight")
+    require(all(read_number(row.get("weight", 1)) > 0 for row in rows), "a row has no weight")
 
 
-def check_record(receipt: Nested, opening: Nested, record: Nested) -> None:
+def check_record(receipt: Any, opening: Any, record: Any) -> None:
     """Refuse a receipt that has left another record, or one that with the rows is not the record before."""
     after, salts = commit("record", opening["salts"]["after"], record), opening["salts"]
     require(after == receipt["after"], "the record is not the one that the receipt has left")
@@ -203,32 +203,34 @@ def check_record(receipt: Nested, opening: Nested, record: Nested) -> None:
 
 
 def verify_receipt(
-    receipt: Nested, pem: bytes, previous: Any = None, opening: Any = None, record: Any = None, asked: Any = None
+    receipt: Any, pem: bytes, previous: Any = None, opening: Any = None, record: Any = None, rows: Any = None
 ) -> str:
     """Return a sentence that says what was verified; raise RefusedError with the reason if something is not true."""
+    if opening is None and (record is not None or rows is not None):
+        raise ValueError("records and rows are compared with the opening of the receipt; give it, too")
     check_signed(receipt, pem)
-    found = f"receipt {receipt['counter']} of model {receipt['model']} is signed"
+    found = f"receipt {receipt['counter']:d} of model {receipt['model']} is signed"
     if previous is not None:
         check_chain(receipt, previous)
-        found += f" and follows receipt {previous['counter']}"
+        found += f" and follows receipt {previous['counter']:d}"
     if opening is not None:
-        check_opening(receipt, opening, opening["rows"] if asked is None else asked)
-        found += f", for the {len(opening['rows'])} rows of the opening"
-    if opening is not None and record is not None:
+        check_opening(receipt, opening, opening["rows"] if rows is None else rows)
+        found += f", for the rows of the opening ({len(opening['rows'])})"
+    if record is not None:
         check_record(receipt, opening, record)
-        found += "; the record is the one after" + ", and with the rows the one before" * bool(opening["rows"])
+        found += "; the record is the one after" + ", and with the rows the one before" * bool(receipt["rows"])
     return found
 
 
-def run_command(receipt: str, *options: str) -> int:
+def run_command(receipt: str = "", *options: str) -> int:
     """Run the command."""
     try:
-        given = dict(zip(options[::2], options[1::2], strict=True))
-        names = [receipt, *(given.get(f"--{name}") for name in ("previous", "opening", "record", "rows"))]
-        files = [name and json.loads(Path(name).read_bytes()) for name in names]
-        print("verified:", verify_receipt(files[0] or {}, Path(given["--key"]).read_bytes(), *files[1:]))
+        paths = {"--receipt": receipt} | dict(zip(options[::2], options[1::2], strict=True))
+        pem = Path(paths.pop("--key")).read_bytes()
+        files = {option.removeprefix("--"): json.loads(Path(path).read_bytes()) or {} for option, path in paths.items()}
+        print("verified:", verify_receipt(pem=pem, **files))
     except Exception as error:
-        print("refused:" if isinstance(error, RefusedError) else f"cannot check: {type(error).__name__}", error)
+        print("refused:" if isinstance(error, RefusedError) else f"cannot check ({type(error).__name__}):", error)
         return 1 if isinstance(error, RefusedError) else 2
     return 0
 

@@ -178,7 +178,7 @@ def export_model(model: Any) -> JsonObject:
 def _get_frame(record: JsonObject) -> JsonObject:
     """The part of a record that rows do not add to: columns, declared classes, and the limits of the sample."""
     kept = record["kept"]
-    limits = None if kept is None else {"memory": kept["memory"], "limit": kept["limit"]}
+    limits = None if kept is None else {"memory": kept["memory"], "limit": kept["limit"], "rows": {}}
     return {"columns": record["columns"], "declared": record["declared"], "kept": limits}
 
 

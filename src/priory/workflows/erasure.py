@@ -16,8 +16,8 @@ from priory.export.model_card import ModelCard
 from priory.learning.record_export import export_rows
 from priory.sources.column_types import make_model_rows
 from priory.storage import inspect, load, updating
-from priory.storage.receipt_verifier import encode_canonically
-from priory.storage.receipts import Issued, ReceiptBook, export_model, read_chain, verify_with_model
+from priory.storage.receipt_verifier import RefusedError, encode_canonically, verify_receipt
+from priory.storage.receipts import Issued, ReceiptBook, export_model, read_chain
 from priory.storage.saved_files import replace_file
 from priory.workflows.model_files import (
     FileTask,
@@ -98,7 +98,7 @@ def release(
         raise DataError(f"{os.fspath(model)}: words have no declared domain; only models of tables can be released")
     declared = _read_json(domains)
     target = getattr(trained, "target_", "label")
-    if not isinstance(declared, dict) or not isinstance(declared.get(target), list):
+    if not isinstance(declared.get(target), list):
         raise DataError(f"{os.fspath(domains)}: does not give the classes; add a list of them as {target!r}")
     made = trained.release(epsilon, domains=declared, classes=declared[target])
     priory.save(made, out)
@@ -195,13 +195,19 @@ def verify(
     rows : FileTask, optional
         The rows that should have been forgotten; they are compared with the opening.
     """
-    documents = {name: _read_json(path) for name, path in (("opening", opening), ("previous", previous)) if path}
-    loaded = None if model is None else load(model, key=rows.key if rows else None)
-    if rows is not None:
-        if loaded is None or opening is None:
-            raise DataError("rows are compared with an opening, as a model reads them; give --opening and --model too.")
-        documents["asked"] = _read_rows(loaded, rows)
-    return verify_with_model(_read_json(receipt), Path(public_key).read_bytes(), loaded, **documents)
+    if (model is not None and opening is None) or (rows is not None and model is None):
+        raise DataError(
+            "a model is compared with an opening, and rows as a model reads them; give --opening and --model."
+        )
+    before, shown = (None if path is None else _read_json(path) for path in (previous, opening))
+    pem, loaded = Path(public_key).read_bytes(), None if model is None else load(model, key=rows.key if rows else None)
+    given = _read_json(receipt), pem, before, shown, loaded and export_model(loaded), rows and _read_rows(loaded, rows)
+    try:
+        return verify_receipt(*given)
+    except RefusedError:
+        raise
+    except Exception as error:  # the files may hold anything
+        raise DataError(f"a receipt, an opening or the key is not what it should be: {error!r}.") from None
 
 
 def _read_rows(model: Any, task: FileTask) -> list[Any]:
@@ -212,6 +218,9 @@ def _read_rows(model: Any, task: FileTask) -> list[Any]:
 
 def _read_json(path: PathLike) -> Any:
     try:
-        return json.loads(Path(path).read_bytes())
-    except ValueError:
-        raise DataError(f"{os.fspath(path)}: is not JSON; give a receipt or an opening.") from None
+        found = json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise DataError(f"{os.fspath(path)}: is not a JSON object; give the file that was asked for.")
+    return found
