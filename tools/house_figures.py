@@ -32,7 +32,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (785, 6),
-    "calibration": (3_198, 23),
+    "calibration": (3_196, 23),
     "cli": (1_996, 14),
     "core": (1_940, 16),
     "estimators": (1_800, 15),

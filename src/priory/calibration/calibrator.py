@@ -23,7 +23,7 @@ from priory.calibration.member_pool import fit_pool
 from priory.calibration.members import EncodedRows, Member, look_up_codes
 from priory.calibration.missing_cells import GapCompletion
 from priory.calibration.row_corrections import step_tempering
-from priory.calibration.row_folds import RowFolds, assign_folds, assign_folds_by_content
+from priory.calibration.row_folds import RowFolds, assign_folds
 from priory.calibration.solvers import LockstepProblem, Solution, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.calibration.tempering import (
@@ -333,8 +333,6 @@ def _assign_folds(
     if len(group) <= MAX_ROWS_FOR_ALL_FOLDS:
         own = np.unique(order.fold[~is_alone[order.rows]])  # a fold may be empty
         judged = own[: -(-folds * ENOUGH_JUDGED_ROWS // len(order.rows))]
-    else:
-        order = order._replace(fold=assign_folds_by_content(cells, len(group), folds)[order.rows])
     return order._replace(fold=np.where(is_alone[order.rows], folds, order.fold)), judged
 
 

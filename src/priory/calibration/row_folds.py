@@ -2,7 +2,8 @@
 
 Both depend on the content of the rows and not on their order: equal rows become one row with the sum of their weights,
 rows are sorted by a hash of their content, and the hash decides the fold of a row; the few rows of a rare class are
-assigned to the folds in turn.
+assigned to the folds in turn, in the order of another hash. Rows with equal cells must not be dealt out evenly: every
+fold would then look like the others, and noise that is learned in some would be confirmed by the one left out.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray as Array
 
+from priory.core.content_hash import scramble_bits
 from priory.model.cells import Cells
 
 MIN_DISTINCT_ROWS_PER_FOLD = 10
 MIN_ROWS_BY_CONTENT = 200  # of a class: then one row less changes the fold of no other
 MAX_COPIES_PER_ROW = 3  # with more on average, new rows are mostly copies of known ones
+MAX_COPIES = 256  # of a row, that are assigned to folds one by one
 
 
 class RowFolds(NamedTuple):
@@ -40,13 +43,8 @@ def hash_rows(cells: Sequence[Cells], rows: int) -> Array:
     return code
 
 
-def assign_folds_by_content(cells: Sequence[Cells], rows: int, folds: int) -> Array:
-    """(rows,): the fold of each row, from its hash alone."""
-    return np.asarray(hash_rows(cells, rows) % np.uint64(folds), dtype=np.int64)
-
-
 def assign_folds(cells: Sequence[Cells], group: Array, weight: Array, folds: int) -> RowFolds:
-    """Assign distinct rows to folds; if few rows are distinct, spread the copies of a row over several folds."""
+    """Assign distinct rows to folds; if few rows are distinct, the copies of a row have folds of their own."""
     code = hash_rows(cells, len(group))
     # Merge equal rows of the same class: ``first`` marks the first of each run in sorted order.
     order = np.lexsort((weight, group, code))
@@ -55,20 +53,21 @@ def assign_folds(cells: Sequence[Cells], group: Array, weight: Array, folds: int
     rows = order[first]
     total = np.add.reduceat(weight[order], np.flatnonzero(first))
     few = len(rows) < MIN_DISTINCT_ROWS_PER_FOLD * folds or total.sum() > MAX_COPIES_PER_ROW * len(rows)
-    if few:  # the model without all copies of a row could not predict it
-        copies = np.clip(total.astype(np.int64), 1, folds)
-        ends = np.cumsum(copies)
-        # nth is the number of each copy among the copies of its row; the weight left over goes to the first ones
-        nth = np.arange(ends[-1]) - np.repeat(ends - copies, copies)
-        whole = np.floor(total / copies)  # whole weights stay whole
-        extra = np.repeat(total - whole * copies, copies)
-        rows, total = np.repeat(rows, copies), np.repeat(whole, copies) + np.clip(extra - nth, 0, 1)
-    own, n = group[rows], np.bincount(group[rows])
-    # deal the rows of each class to the folds in turn, beginning with another fold for each class
-    by_class = np.argsort(own, kind="stable")
-    fold = np.empty(len(rows), dtype=np.int64)
-    fold[by_class] = (np.arange(len(rows)) - np.repeat(np.cumsum(n) - n, n) + own[by_class]) % folds
+    # the model without all copies of a row could not predict it
+    copies = np.clip(total.astype(np.int64), 1, MAX_COPIES if few else 1)
+    row = np.repeat(np.arange(len(rows)), copies)
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(copies) - copies, copies)
+    own, n = group[rows[row]], np.bincount(group[rows[row]])
+    lot = scramble_bits(code[rows[row]] + scramble_bits((own * MAX_COPIES + nth).astype(np.uint64)))
+    # deal the copies of each class to the folds in turn, beginning with another fold for each class
+    by_class = np.lexsort((lot, own))
+    fold = np.empty(len(row), dtype=np.int64)
+    fold[by_class] = (np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n) + own[by_class]) % folds
     if not few:
         by_content = (code[rows] % np.uint64(folds)).astype(np.int64)
         fold = np.where(n[own] >= MIN_ROWS_BY_CONTENT, by_content, fold)
-    return RowFolds(rows, total, fold)
+    # whole weights stay whole: what is left over goes to the first copies
+    whole = np.floor(total / copies)
+    shares = whole[row] + np.clip((total - whole * copies)[row] - nth, 0, 1)
+    used, place = np.unique(row * folds + fold, return_inverse=True)
+    return RowFolds(rows[used // folds], np.bincount(place, shares), used % folds)
