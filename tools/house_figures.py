@@ -46,7 +46,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "plots": (850, 6),
     "regression": (1_375, 9),
     "service": (3_980, 24),
-    "sources": (2_198, 12),
+    "sources": (2_140, 12),
     "storage": (1_680, 10),
     "tables": (850, 7),
     "text": (2_550, 15),

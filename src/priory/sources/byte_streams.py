@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import gzip
 import io
 import itertools
 import lzma
@@ -16,15 +17,15 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from weakref import finalize
 
-from priory.errors import DataError, ModelTooLargeError
+from priory.errors import DataError, ModelTooLargeError, PrioryError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -249,103 +250,51 @@ def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_p
     first = next(blocks, b"")
     if not first:
         raise DataError(f"{format_path(path)}: is empty; give a file with rows")
-    whole = _prepend_block(first, blocks)
+    whole = itertools.chain([first], blocks)
     unpack = next((unpack for start, unpack in DECOMPRESSORS.items() if first.startswith(start)), None)
-    yield from whole if unpack is None else limit_unpacking(path, unpack(path, whole))
+    yield from whole if unpack is None else limit_unpacking(path, _unpack(path, unpack, whole))
 
 
 def read_packed_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
     """The bytes of a file, without decompressing them."""
-    if path == STDIN_PATH:
-        yield from _report_blocks(get_standard_input().blocks(READ_BLOCK_BYTES), report_progress)
-        return
-    with open(path, "rb") as file:
-        yield from _report_blocks(iter(partial(file.read, READ_BLOCK_BYTES), b""), report_progress)
+    with nullcontext() if path == STDIN_PATH else open(path, "rb") as file:
+        read = get_standard_input().blocks if file is None else lambda size: iter(partial(file.read, size), b"")
+        for block in read(READ_BLOCK_BYTES):
+            report_progress(len(block))
+            yield block
 
 
-def _report_blocks(blocks: Iterator[bytes], report_progress: ProgressCallback) -> Iterator[bytes]:
-    for block in blocks:
-        report_progress(len(block))
-        yield block
-
-
-def _prepend_block(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
-
-
-def _gunzip(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Decompress all members of a gzip file: yield the number of bytes read so far, and a decompressed block."""
-    member, read, begun = zlib.decompressobj(31), 0, True
-    try:
-        for block in blocks:
-            read += len(block)
-            while block:
-                if member.eof:
-                    block = block.lstrip(b"\0")  # padding, as tapes have it
-                    if not block:
-                        break
-                    if not b"\x1f\x8b".startswith(block[:2]):
-                        where = f"byte {read - len(block)}"
-                        raise DataError(
-                            f"{format_path(path)}: has other data after the gzip data at {where}; remove it"
-                        )
-                    member = zlib.decompressobj(31)
-                begun = True
-                unpacked = member.decompress(block, READ_BLOCK_BYTES)
-                block = member.unconsumed_tail or member.unused_data
-                yield read - len(block), unpacked
-    except zlib.error as error:
-        raise DataError(f"{format_path(path)}: is damaged before byte {read} ({error}); compress it again") from None
-    while begun and not member.eof:  # output that the decompressor still buffers
-        rest = member.decompress(member.unconsumed_tail, READ_BLOCK_BYTES)
-        if not rest:
-            raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
-        yield read, rest
-
-
-def _unzstd(path: str, blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+def _open_zstd(source: BlockStream) -> Any:
     import pyarrow as pa
 
+    return pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd")
+
+
+DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {  # by first bytes
+    b"\x1f\x8b": lambda source: gzip.GzipFile(fileobj=source),
+    b"\x28\xb5\x2f\xfd": _open_zstd,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
+
+
+def _unpack(path: str, decompress: Callable[[Any], Any], blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Decompress a file: yield the number of bytes read so far, and a decompressed block."""
     source = BlockStream(blocks)
     try:
-        with pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd") as unpacked:
-            while block := unpacked.read(READ_BLOCK_BYTES):
-                yield source.bytes_read, block
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
+        unpacked = decompress(source)
+        while block := unpacked.read(READ_BLOCK_BYTES):
+            yield source.bytes_read, block
+    except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, PrioryError) or getattr(error, "errno", None):  # of the file itself
             raise
-        raise DataError(
-            f"{format_path(path)}: ends early or is damaged at byte {source.bytes_read}; copy it again"
-        ) from None
-
-
-def _unpack_streams(
-    make: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor], path: str, blocks: Iterator[bytes]
-) -> Iterator[tuple[int, bytes]]:
-    """Decompress all streams of a bzip2 or xz file: yield the number of bytes read so far, and a block."""
-    stream, read = make(), 0
-    try:
-        for block in blocks:
-            read += len(block)
-            while block or not (stream.eof or stream.needs_input):
-                if stream.eof:
-                    stream = make()
-                unpacked = stream.decompress(block, READ_BLOCK_BYTES)
-                block = stream.unused_data if stream.eof else b""
-                yield read, unpacked
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise DataError(f"{format_path(path)}: is damaged before byte {read} ({error}); compress it again") from None
-    if not stream.eof:
-        raise DataError(f"{format_path(path)}: ends early at byte {read}; copy it again")
-
-
-DECOMPRESSORS: dict[bytes, Callable[[str, Iterator[bytes]], Iterator[tuple[int, bytes]]]] = {  # by first bytes
-    b"\x1f\x8b": _gunzip,
-    b"\x28\xb5\x2f\xfd": _unzstd,
-    b"BZh": partial(_unpack_streams, bz2.BZ2Decompressor),
-    b"\xfd7zXZ\x00": partial(_unpack_streams, lzma.LZMADecompressor),
-}
+        where, reason = f"byte {source.bytes_read}", str(error).splitlines()[0]
+        problem = f"is damaged before {where} ({reason}); compress it again"
+        if isinstance(error, EOFError):
+            problem = f"ends early at {where}; copy it again"
+        elif reason.startswith("Not a gzipped file"):
+            problem = f"has other data after the gzip data before {where}; remove it"
+        raise DataError(f"{format_path(path)}: {problem}") from None
 
 
 def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
@@ -398,12 +347,12 @@ def read_utf8_blocks(
     if mark and is_utf8:
         raise DataError(f"{format_path(path)}: looks like {mark.upper()}; use --encoding {mark}")
     if options.errors == "strict" and is_utf8:
-        yield from _prepend_block(first, blocks)
+        yield from itertools.chain([first], blocks)
         return
     decoder = codecs.getincrementaldecoder(encoding)(options.errors)
     read = 0
     try:
-        for block in _prepend_block(first, blocks):
+        for block in itertools.chain([first], blocks):
             yield decoder.decode(block).encode()
             read += len(block)
         yield decoder.decode(b"", final=True).encode()
@@ -422,19 +371,16 @@ def _describe_unsupported(first: bytes) -> str | None:
     return next((what for start, what in UNSUPPORTED_SIGNATURES.items() if first.startswith(start)), None)
 
 
-class BlockStream:
-    """File object over blocks of bytes, for Arrow."""
-
-    closed = False
+class BlockStream(io.RawIOBase):
+    """File object over blocks of bytes, for Arrow, decompressors and Python's io module."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self.blocks, self.rest, self.bytes_read = blocks, b"", 0
 
     def read(self, size: int = -1) -> bytes:
+        """Read up to ``size`` bytes of one block, without copying a whole block."""
         if size < 0:
-            whole = b"".join([self.rest, *self.blocks])
-            self.rest = b""
-            return whole
+            return self.readall()
         while not self.rest:
             block = next(self.blocks, None)
             if block is None:
@@ -447,25 +393,9 @@ class BlockStream:
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class RawBlockStream(io.RawIOBase):
-    """Raw file object over blocks of bytes, for Python's io module."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self.stream = BlockStream(blocks)
-
-    def readable(self) -> bool:
-        return True
-
     def readinto(self, into: WriteableBuffer) -> int:
         view = memoryview(into).cast("B")
-        block = self.stream.read(len(view))
+        block = self.read(len(view))
         view[: len(block)] = block
         return len(block)
 

@@ -14,7 +14,7 @@ from pyarrow import csv as arrow
 
 from priory.errors import DataError, ModelTooLargeError
 from priory.sources import byte_streams
-from priory.sources.byte_streams import BlockStream, ProgressCallback, RawBlockStream, ReadOptions, format_path
+from priory.sources.byte_streams import BlockStream, ProgressCallback, ReadOptions, format_path
 from priory.sources.cell_parsing import MAX_CELL_BYTES, MAX_LINE_BYTES, FileReader, RowChunk, check_column_names
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class DelimitedReader(FileReader):
         """
         csv.field_size_limit(MAX_CELL_BYTES + 1)
         blocks = byte_streams.limit_lines(self.path, blocks, MAX_LINE_BYTES, line)  # Arrow has a limit of its own
-        text = io.TextIOWrapper(RawBlockStream(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]  # it only reads
+        text = io.TextIOWrapper(BlockStream(blocks), "utf-8", "surrogateescape", newline="")  # type: ignore[type-var]  # it only reads
 
         def keep_lines(kept: list[str]) -> Iterator[str]:
             for line in text:
