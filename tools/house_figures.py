@@ -45,7 +45,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "naive_bayes": (850, 4),
     "plots": (850, 6),
     "regression": (1_375, 9),
-    "service": (3_980, 24),
+    "service": (3_875, 24),
     "sources": (2_140, 12),
     "storage": (1_680, 10),
     "tables": (850, 7),

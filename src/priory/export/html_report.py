@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike
 
 from priory import __version__, plots
 from priory.core.typing import Classifier, Label
-from priory.evaluation.intervals import Interval
-from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
 from priory.export import report_sections
 from priory.export.report_page import N_COLOURS, mark_safe, render_page
@@ -207,11 +205,7 @@ def _describe_overall(scores: Scores) -> dict[str, object]:
     return {
         "verdict": scores.verdict,
         "mood": "good" if all(better) else "fair" if any(better) else "bad",
-        "overall": [
-            {"title": title, **_format_interval(getattr(scores, name), form)}
-            | {"base": "" if scores.base_score(name) is None else f"{scores.base_score(name):{form}}"}
-            for name, (title, form) in OVERALL_SCORES.items()
-        ],
+        "overall": report_sections.list_overall_scores(scores),
         "expected_error": "By its own probabilities, the model expects to be wrong "
         f"{scores.expected_error.value:.1%} of the time; it was wrong {1 - scores.accuracy.value:.1%} of the time.",
     }
@@ -242,7 +236,9 @@ def _describe_classes(scores: Scores) -> dict[str, object]:
         {
             "label": format_value(one.label),
             "rows": f"{one.rows:g}",
-            "scores": [_format_interval(s, ".2f") for s in (one.precision, one.recall, one.f1, one.roc_area)],
+            "scores": [
+                report_sections.format_interval(s, ".2f") for s in (one.precision, one.recall, one.f1, one.roc_area)
+            ],
         }
         for one in worst
     ]
@@ -269,10 +265,3 @@ def _format_evidence(evidence: list[ClassEvidence]) -> list[dict[str, object]]:
         }
         for one in evidence
     ]
-
-
-# -- writing -----------------------------------------------------------------------------------------------------
-
-
-def _format_interval(score: Interval, format_spec: str) -> dict[str, str]:
-    return {name: f"{value:{format_spec}}" for name, value in score._asdict().items()}

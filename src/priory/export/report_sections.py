@@ -18,7 +18,9 @@ from priory.errors import PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
 from priory.estimators.learned_classifier import CorrectedClassifier
 from priory.evaluation.curves import calibration_error, compute_reliability_bins
+from priory.evaluation.intervals import Interval
 from priory.evaluation.regression_scores import format_quantity
+from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
 from priory.export.report_page import draw_reliability, draw_stacked_bars, mark_safe
 from priory.export.strongest_evidence import ExplainingModel, take_input_rows
@@ -35,6 +37,19 @@ MAX_REPORT_MISTAKES = 8
 MIN_AUDITED_ROWS = 20
 MAX_LINES_OF_A_MISTAKE = 8  # besides the prior
 MAX_REPORT_TEXT_LENGTH = 5000  # characters shown
+
+
+def list_overall_scores(scores: Scores) -> list[dict[str, str]]:
+    """Return the scores over all rows, each with its interval and the score of the base rate, as text."""
+    return [
+        {"title": title, **format_interval(getattr(scores, name), form)}
+        | {"base": "" if scores.base_score(name) is None else f"{scores.base_score(name):{form}}"}
+        for name, (title, form) in OVERALL_SCORES.items()
+    ]
+
+
+def format_interval(score: Interval, format_spec: str) -> dict[str, str]:
+    return {name: f"{value:{format_spec}}" for name, value in score._asdict().items()}
 
 
 def describe_mistakes(model: object, X: object, scores: Scores, learned: bool) -> dict[str, object]:
@@ -79,16 +94,18 @@ def _describe_mistake(model: object, X: object, scores: Scores, row: int, learne
     ledger = (_forget_row(model, example, truth) if learned else model).explain(example)[0]
     text = None if ledger.text is None else mark_safe(ledger.marked(answer, truth, MAX_REPORT_TEXT_LENGTH))
     total = f"{ledger.log_odds(answer, truth) * DECIBANS_PER_NAT:+.1f}"
-    return mistake | {"lines": _list_largest(ledger, answer, truth), "text": text, "total": total}
+    return mistake | {"lines": list_largest_lines(ledger, answer, truth), "text": text, "total": total}
 
 
-def _list_largest(ledger: Ledger, answer: Label, truth: Label) -> list[dict[str, object]]:
-    """Return the prior, the lines of largest weight, and the sum of the others."""
-    decibans = [weight * DECIBANS_PER_NAT for weight in ledger.weights(answer, truth)]
+def list_largest_lines(
+    ledger: Ledger, answer: Label | None = None, against: Label | None = None, max_lines: int = MAX_LINES_OF_A_MISTAKE
+) -> list[dict[str, object]]:
+    """Return the prior, the lines of largest weight, and the sum of the others; by default of the likeliest class."""
+    decibans = [weight * DECIBANS_PER_NAT for weight in ledger.weights(answer, against)]
     prior, *lines = zip(ledger.entries(), decibans, strict=True)
     largest = sorted(lines, key=lambda pair: -abs(pair[1]))
-    shown = [_format_line(line, weight) for line, weight in (prior, *largest[:MAX_LINES_OF_A_MISTAKE])]
-    others = [weight for _, weight in largest[MAX_LINES_OF_A_MISTAKE:]]
+    shown = [_format_line(line, weight) for line, weight in (prior, *largest[:max_lines])]
+    others = [weight for _, weight in largest[max_lines:]]
     if others:
         shown.append({"name": f"{len(others)} others", "value": "", "decibans": math.fsum(others)})
     return shown

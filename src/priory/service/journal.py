@@ -69,6 +69,7 @@ UPGRADES = {
 
 Operation = Literal["create", "learn", "forget", "undo", "delete"]
 Erasure = Literal["no", "due", "done"]  # "due": marked, but traces may be left on disk
+MODEL_COLUMNS = "number, name, kind, parameters, has_base"
 EVENT_COLUMNS = "number, model, operation, target, n_rows, body, batch, teacher, time, undone_by, erasure"
 
 
@@ -156,10 +157,8 @@ class Journal:
     # -- models --------------------------------------------------------------------------------------------------
 
     def add_model(self, entry: ModelEntry) -> None:
-        values = (entry.number, entry.name, entry.kind, entry.parameters, entry.has_base)
-        self._connection.execute(
-            "INSERT INTO model (number, name, kind, parameters, has_base) VALUES (?, ?, ?, ?, ?)", values
-        )
+        values = (*vars(entry).values(),)  # in the order of the fields, which is that of the columns
+        self._connection.execute(f"INSERT INTO model ({MODEL_COLUMNS}) VALUES (?, ?, ?, ?, ?)", values)
 
     def delete_model(self, number: int) -> None:
         """Mark a model as deleted, and erase all its rows."""
@@ -174,9 +173,7 @@ class Journal:
         self._connection.execute("DELETE FROM receipt WHERE model = ?", (number,))
 
     def list_models(self) -> list[ModelEntry]:
-        rows = self._connection.execute(
-            "SELECT number, name, kind, parameters, has_base FROM model WHERE deleted = 0 ORDER BY name"
-        )
+        rows = self._connection.execute(f"SELECT {MODEL_COLUMNS} FROM model WHERE deleted = 0 ORDER BY name")
         return [ModelEntry(number, name, kind, parameters, bool(base)) for number, name, kind, parameters, base in rows]
 
     # -- events --------------------------------------------------------------------------------------------------
@@ -185,11 +182,8 @@ class Journal:
         return int(self._connection.execute("SELECT coalesce(max(number), 0) FROM event").fetchone()[0])
 
     def add_event(self, event: Event, row_digests: Sequence[bytes] = ()) -> None:
-        values = (
-            event.number, event.model, event.operation, event.target, event.n_rows, event.body, event.batch,
-            event.teacher, event.time, event.undone_by, event.erasure,
-        )  # fmt: skip
-        self._connection.execute(f"INSERT INTO event ({EVENT_COLUMNS}) VALUES ({', '.join('?' * 11)})", values)
+        values = (*vars(event).values(),)
+        self._connection.execute(f"INSERT INTO event ({EVENT_COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)
         self._connection.executemany(
             "INSERT INTO learned_row (digest, event, position) VALUES (?, ?, ?)",
             [(digest, event.number, position) for position, digest in enumerate(row_digests)],
@@ -198,20 +192,17 @@ class Journal:
     def set_undone(self, number: int, undone_by: int | None) -> None:
         self._connection.execute("UPDATE event SET undone_by = ? WHERE number = ?", (undone_by, number))
 
+    def _select_events(self, which: str, *values: object, columns: str = EVENT_COLUMNS) -> list[Event]:
+        rows = self._connection.execute(f"SELECT {columns} FROM event WHERE {which}", values)
+        return [Event(*row) for row in rows]
+
     def find_event(self, model: int, number: int) -> Event | None:
-        found = self._connection.execute(
-            f"SELECT {EVENT_COLUMNS} FROM event WHERE model = ? AND number = ?", (model, number)
-        ).fetchone()
-        return None if found is None else Event(*found)
+        return next(iter(self._select_events("model = ? AND number = ?", model, number)), None)
 
     def find_last_learned(self, model: int) -> Event | None:
         """Return the last learn event that was neither undone nor erased."""
-        found = self._connection.execute(
-            f"SELECT {EVENT_COLUMNS} FROM event WHERE model = ? AND operation = 'learn' AND undone_by IS NULL "
-            "AND erasure = 'no' ORDER BY number DESC LIMIT 1",
-            (model,),
-        ).fetchone()
-        return None if found is None else Event(*found)
+        which = "model = ? AND operation = 'learn' AND undone_by IS NULL AND erasure = 'no'"
+        return next(iter(self._select_events(f"{which} ORDER BY number DESC LIMIT 1", model)), None)
 
     def read_events(
         self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False, with_rows: bool = True
@@ -220,11 +211,8 @@ class Journal:
         # bodies may be large: do not read them unless they are needed
         columns = EVENT_COLUMNS if with_rows else EVENT_COLUMNS.replace("body", "NULL")
         where, order = ("number < ?", "DESC") if newest_first else ("number > ?", "ASC")
-        rows = self._connection.execute(
-            f"SELECT {columns} FROM event WHERE model = ? AND {where} ORDER BY number {order} LIMIT ?",
-            (model, after, limit),
-        ).fetchall()
-        return [Event(*row) for row in rows]
+        which = f"model = ? AND {where} ORDER BY number {order} LIMIT ?"
+        return self._select_events(which, model, after, limit, columns=columns)
 
     # -- erasing -------------------------------------------------------------------------------------------------
 

@@ -57,11 +57,15 @@ def find_status(error: Exception) -> int:
     return 422 if isinstance(error, PrioryError | errors.ModelFileError) else 500
 
 
-def make_problem_response(error: Exception) -> Response:
-    """Return the response to a failed request; the message of an unexpected error is not included."""
-    status = find_status(error)
+def describe_problem(error: Exception) -> str:
+    """Say in one line what went wrong; the message of an unexpected error is not shown."""
     detail = " ".join(str(error).split())[:MAX_DETAIL_LENGTH] if isinstance(error, PrioryError) else ""
-    phrase = HTTPStatus(status).phrase
+    return detail or HTTPStatus(find_status(error)).phrase
+
+
+def make_problem_response(error: Exception) -> Response:
+    """Return the response to a failed request."""
+    status = find_status(error)
     headers = dict(getattr(error, "headers", None) or {})
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -69,7 +73,7 @@ def make_problem_response(error: Exception) -> Response:
         headers["Retry-After"] = RETRY_SECONDS
     if status == 413:
         headers["Connection"] = "close"  # the rest of the body is not read
-    body = msgspec.json.encode(ProblemDetails(phrase, status, detail or phrase))
+    body = msgspec.json.encode(ProblemDetails(HTTPStatus(status).phrase, status, describe_problem(error)))
     return Response(body, status, headers, PROBLEM_TYPE)
 
 

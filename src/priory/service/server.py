@@ -13,7 +13,7 @@ import tempfile
 import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -203,54 +203,35 @@ def _make_endpoint(service: Service, by_method: dict[str, ApiRoute]) -> Callable
     return endpoint
 
 
-@dataclass
-class CheckResult:
-    """Result of a check: lines of text, and the number of problems."""
+def check_folder(folder: Path, search: Sequence[str] = ()) -> Iterator[tuple[str, bool]]:
+    """Check the data folder of a stopped service: yield what was found, and whether it is a problem.
 
-    lines: list[str] = field(default_factory=list)
-    problems: int = 0
-
-    def note(self, line: str, is_problem: bool = False) -> None:
-        self.lines.append(f"{'problem' if is_problem else 'ok'}: {line}")
-        self.problems += is_problem
-
-
-def check_folder(folder: Path, search: Sequence[str] = ()) -> CheckResult:
-    """Check the data folder of a stopped service; the texts ``search`` must not occur in any file."""
-    result = CheckResult()
+    The texts ``search`` must not occur in any file.
+    """
     if not (folder / "journal.sqlite").exists():
-        result.note(f"{folder} is not the data folder of a service", True)
-        return result
+        yield f"{folder} is not the data folder of a service", True
+        return
+    rows_with = dict.fromkeys(search, 0)
     try:
-        store = ModelStore(folder)
+        with closing(ModelStore(folder)) as store:
+            found, due = store.journal.check_integrity(), store.journal.list_models_to_erase()
+            yield f"journal: {found}", found != "ok"
+            yield f"journal: {len(due)} models with rows that are still to be erased", bool(due)
+            # decoded rows, compared without regard to case, Unicode form and blanks
+            rows_with = {text: _count_rows_with(store.journal, text) for text in search}
+            for name, model in sorted(store.models.items()):
+                yield f"{name}: {model.n_rows:,.0f} rows, version {model.version}", False
     except PrioryError as error:
-        result.note(str(error), True)
-        return result
-    rows_with: dict[str, int] = {}
-    try:
-        _check_journal(store.journal, result)
-        # decoded rows, compared without regard to case, Unicode form and blanks
-        rows_with = {text: _count_rows_with(store.journal, text) for text in search}
-        for name, model in sorted(store.models.items()):
-            result.note(f"{name}: {model.n_rows:,.0f} rows, version {model.version}")
+        yield str(error), True
+        return
     except sqlite3.Error as error:
-        result.note(f"journal: {error}", True)
-    finally:
-        store.close()
+        yield f"journal: {error}", True
     # after closing the store, so that all files are complete
     for text in search:
         places = sorted(str(path.relative_to(folder)) for path in find_files_with(folder, text))
-        if n_rows := rows_with.get(text, 0):  # another spelling, which a search of the bytes misses
-            places.append(f"{format_count(n_rows, 'row')} of the journal")
-        result.note(f"{text[:40]!r} occurs in {', '.join(places) or 'no file'}", bool(places))
-    return result
-
-
-def _check_journal(journal: Journal, result: CheckResult) -> None:
-    found = journal.check_integrity()
-    result.note(f"journal: {found}", found != "ok")
-    due = journal.list_models_to_erase()
-    result.note(f"journal: {len(due)} models with rows that are still to be erased", bool(due))
+        if rows_with[text]:  # another spelling, which a search of the bytes misses
+            places.append(f"{format_count(rows_with[text], 'row')} of the journal")
+        yield f"{text[:40]!r} occurs in {', '.join(places) or 'no file'}", bool(places)
 
 
 def _count_rows_with(journal: Journal, phrase: str) -> int:

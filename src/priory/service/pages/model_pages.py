@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from starlette.responses import Response
 
 import priory
 from priory import plots
 from priory.errors import DataError, PrioryError, ServiceError
-from priory.evaluation.score_table import OVERALL_SCORES
-from priory.evaluation.scores import Scores
-from priory.export.report_sections import describe_membership
+from priory.export.report_sections import describe_membership, list_overall_scores
 from priory.export.strongest_evidence import ClassEvidence, find_strongest_evidence
 from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
 from priory.service.handlers import describe_model
@@ -26,7 +22,7 @@ from priory.service.messages import MODEL_NAME_PATTERN
 from priory.service.model_store import ModelStore, ServedModel
 from priory.service.pages import page_state
 from priory.service.pages.page_call import PageCall, render_figure
-from priory.service.pages.page_state import TrainingJob
+from priory.service.pages.page_state import Judgement, TrainingJob
 from priory.workflows.model_files import format_count
 from priory.workflows.training import describe_families
 
@@ -35,59 +31,24 @@ MAX_EVIDENCE_LINES = 8
 MAX_JUDGED_CLASSES = 12  # shown
 
 
-@dataclass(frozen=True)
-class ScoreLine:
-    """One score with its interval, and the base rate if there is one."""
-
-    title: str
-    value: str
-    low: str
-    high: str
-    base: str
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """The scores of a model at one version, or the reason why there are none."""
-
-    version: int
-    problem: str = ""
-    verdict: str = ""
-    n_rows: int = 0
-    scores: tuple[ScoreLine, ...] = ()
-    calibration: Markup | None = None
-    confusion: Markup | None = None
-    evidence: tuple[tuple[str, list[ClassEvidence]], ...] = ()
-
-
 def judge_model(store: ModelStore, model: ServedModel) -> Judgement:
-    """Evaluate a model by cross-validation on the rows that it keeps."""
-    evidence = _find_evidence(store, model)
+    """Evaluate a model by cross-validation on the rows that it keeps, for the template scores.html."""
+    found: Judgement = {"version": model.version, "evidence": _find_evidence(store, model), "problem": ""}
     try:
         scores = model.estimator.evaluate()
     except PrioryError as error:
-        return Judgement(model.version, problem=str(error), evidence=evidence)
+        return found | {"problem": str(error)}
     if not scores.has_enough_rows:
-        return Judgement(model.version, problem=scores.verdict, evidence=evidence)
-    return Judgement(
-        model.version,
-        "",
-        scores.verdict,
-        len(scores.truth),
-        tuple(_list_scores(scores)),
-        render_figure(lambda: plots.reliability_diagram(scores), "calibration: right answers against certainty"),
-        render_figure(lambda: plots.confusion_matrix(scores), "confusion: true classes against answers"),
-        evidence,
-    )
-
-
-def _list_scores(scores: Scores) -> list[ScoreLine]:
-    lines = []
-    for name, (title, form) in OVERALL_SCORES.items():
-        score, base = getattr(scores, name), scores.base_score(name)
-        value, low, high = (format(number, form) for number in score)
-        lines.append(ScoreLine(title, value, low, high, "" if base is None else format(base, form)))
-    return lines
+        return found | {"problem": scores.verdict}
+    return found | {
+        "verdict": scores.verdict,
+        "n_rows": len(scores.truth),
+        "scores": list_overall_scores(scores),
+        "calibration": render_figure(
+            lambda: plots.reliability_diagram(scores), "calibration: right answers against certainty"
+        ),
+        "confusion": render_figure(lambda: plots.confusion_matrix(scores), "confusion: true classes against answers"),
+    }
 
 
 def _find_evidence(store: ModelStore, model: ServedModel) -> tuple[tuple[str, list[ClassEvidence]], ...]:
@@ -181,7 +142,7 @@ async def show_scores(call: PageCall) -> Response:
             known.popitem(last=False)
     try:
         # other requests may wait for the same task
-        judgement: Judgement = await asyncio.shield(known[key])
+        judgement = await asyncio.shield(known[key])
     except Exception:
         known.pop(key, None)
         raise
@@ -194,13 +155,6 @@ async def show_privacy(call: PageCall) -> Response:
     model.check_fitted()
     found = await call.run(describe_membership, model.estimator)
     return call.render("privacy.html", model=describe_model(model), found=found)
-
-
-async def download_model_page(call: PageCall) -> Response:
-    model = call.model
-    body = await call.run(call.service.pack_model, model)
-    headers = {"Content-Disposition": f'attachment; filename="{model.entry.name}.priory"'}
-    return Response(body, media_type="application/octet-stream", headers=headers)
 
 
 # -- audit -----------------------------------------------------------------------------------------------------------

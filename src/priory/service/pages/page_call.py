@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -70,12 +70,22 @@ def get_templates() -> Environment:
     return environment
 
 
-def render_template(name: str, values: dict[str, object]) -> str:
-    return get_templates().get_template(name).render(values)
-
-
-def make_page_response(html: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(html, status, {**PAGE_HEADERS, **(headers or {})}, "text/html; charset=utf-8")
+def render_view(
+    service: Service,
+    request: Request,
+    visitor: Identity | None,
+    template: str,
+    values: Mapping[str, object],
+    status: int = 200,
+) -> Response:
+    """Render a page, or a part of one."""
+    has_tokens = service.settings.tokens.is_required
+    html = (
+        get_templates()
+        .get_template(template)
+        .render(values, identity=visitor, has_tokens=has_tokens, path=request.url.path)
+    )
+    return Response(html, status, PAGE_HEADERS, "text/html; charset=utf-8")
 
 
 @cache
@@ -170,12 +180,7 @@ class PageCall(Call):
 
     def render(self, template: str, **values: object) -> Response:
         """Render a page, or a part of one."""
-        shared: dict[str, object] = {
-            "identity": self.identity,
-            "has_tokens": self.service.settings.tokens.is_required,
-            "path": self.request.url.path,
-        }
-        return make_page_response(render_template(template, shared | values))
+        return render_view(self.service, self.request, self.identity, template, values)
 
     def read_example(self, form: FormFields) -> str | Row:
         """Return the text or row of a form, depending on the kind of the model."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
@@ -13,11 +12,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from priory.errors import PrioryError, ServiceError
-from priory.service.messages import find_status
+from priory.service import handlers
+from priory.service.messages import describe_problem, find_status
 from priory.service.pages import model_pages, page_call, teaching_pages
-from priory.service.pages.page_call import FormFields, PageCall
+from priory.service.pages.page_call import FormFields, PageCall, render_view
 from priory.service.pages.page_state import PageState
-from priory.service.tokens import LOCAL_USER, Identity, Scope
+from priory.service.tokens import Identity, Scope
 
 if TYPE_CHECKING:
     from priory.service.server import Service
@@ -46,7 +46,7 @@ PAGE_ROUTES = (
     PageRoute("GET", MODEL_PAGE, model_pages.show_model),
     PageRoute("GET", f"{MODEL_PAGE}/scores", model_pages.show_scores),
     PageRoute("GET", f"{MODEL_PAGE}/privacy", model_pages.show_privacy),
-    PageRoute("GET", f"{MODEL_PAGE}/file", model_pages.download_model_page, "admin"),
+    PageRoute("GET", f"{MODEL_PAGE}/file", handlers.download_model, "admin"),
     PageRoute("POST", f"{MODEL_PAGE}/delete", model_pages.delete_model_page, "admin"),
     PageRoute("GET", f"{MODEL_PAGE}/try", teaching_pages.show_try),
     PageRoute("POST", f"{MODEL_PAGE}/try", teaching_pages.answer_try),
@@ -94,7 +94,7 @@ def _make_page_endpoint(
         identity: Identity | None = None
         try:
             _check_is_own_request(request)
-            identity = _identify_visitor(service, request)
+            identity = service.settings.tokens.identify(f"Bearer {request.cookies.get(TOKEN_COOKIE, '')}")
             service.admit(request, identity, route.scope)
             async with service.take_place(request):
                 return await route.handler(PageCall(service, request, identity, state))
@@ -110,30 +110,14 @@ def _check_is_own_request(request: Request) -> None:
         raise ServiceError(403, "requests from pages of other sites are refused")
 
 
-def _identify_visitor(service: Service, request: Request) -> Identity:
-    """Return the visitor, identified by the token in the cookie if tokens are required."""
-    tokens = service.settings.tokens
-    if not tokens.is_required:
-        return LOCAL_USER
-    return tokens.identify(f"Bearer {request.cookies.get(TOKEN_COOKIE, '')}")
-
-
 def _answer_failure(service: Service, request: Request, identity: Identity | None, error: Exception) -> Response:
     """Show an error in the page, or redirect an unknown visitor to the sign-in page."""
     status = find_status(error)
     is_part = request.headers.get("hx-request") == "true"
     if status == 401:
         return Response(status_code=401, headers={"HX-Redirect": "/sign-in"}) if is_part else _redirect("/sign-in")
-    text = " ".join(str(error).split())[:500] if isinstance(error, PrioryError) else HTTPStatus(status).phrase
-    values: dict[str, object] = {
-        "message": text,
-        "identity": identity,
-        "has_tokens": service.settings.tokens.is_required,
-        "path": request.url.path,
-    }
-    return page_call.make_page_response(
-        page_call.render_template("error_part.html" if is_part else "error.html", values), status
-    )
+    template = "error_part.html" if is_part else "error.html"
+    return render_view(service, request, identity, template, {"message": describe_problem(error)}, status)
 
 
 def _redirect(path: str) -> Response:
@@ -148,18 +132,15 @@ def _make_sign_in_endpoint(service: Service) -> Callable[[Request], Awaitable[Re
         request.scope["priory.route"] = "/sign-in"
         if not service.settings.tokens.is_required:
             return _redirect("/")
-        values: dict[str, object] = {"identity": None, "has_tokens": True, "path": "/sign-in"}
         if request.method == "GET":
-            return page_call.make_page_response(page_call.render_template("sign_in.html", values))
+            return render_view(service, request, None, "sign_in.html", {})
         try:
             _check_is_own_request(request)
             token = (await _read_small_form(request)).get("token").strip()
             service.settings.tokens.identify(f"Bearer {token}")
         except ServiceError as error:
             message = "this token is not known" if error.status == 401 else str(error)
-            return page_call.make_page_response(
-                page_call.render_template("error_part.html", values | {"message": message}), error.status
-            )
+            return render_view(service, request, None, "error_part.html", {"message": message}, error.status)
         # htmx follows this header
         response = Response(status_code=204, headers={"HX-Redirect": "/"})
         response.set_cookie(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -33,7 +33,6 @@ from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.workflows.model_files import FileTask, find_needed_columns, get_model_columns
 
 if TYPE_CHECKING:
-    from priory.service.pages.model_pages import Judgement
     from priory.service.server import Service
 
 
@@ -346,6 +345,7 @@ def _rank_rows(model: ServedModel, items: Sequence[QueueItem]) -> dict[int, Arra
     return {items[place].id: answers[place] for place in order}
 
 
+Judgement = dict[str, Any]  # what the template of the scores shows
 MAX_JUDGEMENTS = 16  # kept in memory
 MAX_TRAINING_JOBS = 64
 
