@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ from priory.model.ledger_output import find_widest
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from jinja2 import Template
     from markupsafe import Markup
 
 
@@ -77,17 +76,25 @@ def _make_svg(width: int, height: int, title: str, shapes: str, margin: float = 
 
 def render_page(page: dict[str, object]) -> str:
     """Render the page; its content security policy allows only its own style sheet, by hash."""
-    jinja2 = _import_jinja2()
-    loader = jinja2.PackageLoader("priory.export", "templates")
-    # escape everything by default; a misspelt name in the template is an error
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    style = environment.get_template("report.css").render()
+    style = render_template("report.css", {})
     # the policy of the page names the style sheet by this hash, so injected styles are not applied
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    template: Template = environment.get_template("report.html")
-    contents = list_contents(page)
-    tools = {"draw_weight": _draw_weight, "find_widest": find_widest}
-    return template.render(page, contents=contents, style=mark_safe(style), style_hash=digest, **tools)
+    tools = {"draw_weight": _draw_weight, "find_widest": find_widest, "contents": list_contents(page)}
+    return render_template("report.html", page | tools | {"style": mark_safe(style), "style_hash": digest})
+
+
+def render_template(name: str, values: Mapping[str, object], escape_text: Callable[[object], str] | None = None) -> str:
+    """Render a template: HTML, in which everything is escaped, or text whose filter ``shown`` is ``escape_text``."""
+    jinja2 = _import_jinja2()
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("priory.export", "templates"),
+        autoescape=escape_text is None,
+        undefined=jinja2.StrictUndefined,  # a misspelt name in the template is an error
+        trim_blocks=name.endswith(".txt"),
+    )
+    environment.filters["shown"] = escape_text or jinja2.utils.markupsafe.escape
+    rendered: str = environment.get_template(name).render(values)
+    return rendered
 
 
 def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
