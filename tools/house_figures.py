@@ -33,7 +33,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (785, 6),
     "calibration": (3_196, 23),
-    "cli": (1_996, 14),
+    "cli": (1_885, 14),
     "core": (1_940, 16),
     "estimators": (1_800, 15),
     "evaluation": (1_010, 12),

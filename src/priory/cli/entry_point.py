@@ -25,34 +25,17 @@ EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTER
 QUICK_COMMANDS = {"predict", "explain", "learn", "forget", "inspect", "filter", "learn-mail"}  # without scikit-learn
 
 
-HOMES = {
-    "train": "train:train_command",
-    "predict": "predict:predict_command",
-    "explain": "predict:explain_command",
-    "ask": "predict:ask_command",
-    "select": "predict:select_command",
-    "evaluate": "evaluate:evaluate_command",
-    "audit": "evaluate:audit_command",
-    "drift": "evaluate:drift_command",
-    "report": "evaluate:report_command",
-    "learn": "model_file:learn_command",
-    "forget": "model_file:forget_command",
-    "merge": "model_file:merge_command",
-    "inspect": "model_file:inspect_command",
-    "sign": "model_file:sign_command",
-    "receipt": "receipt_commands:receipt_command",
-    "verify": "receipt_commands:verify_command",
-    "record": "receipt_commands:record_command",
-    "release": "receipt_commands:release_command",
-    "card": "receipt_commands:card_command",
-    "export": "receipt_commands:export_command",
-    "serve": "serve:serve_command",
-    "filter": "filter_mail:filter_command",
-    "learn-mail": "filter_mail:learn_mail_command",
-    "demo": "doctor:demo_command",
-    "doctor": "doctor:doctor_command",
-    "completion": "doctor:completion_command",
-}  # module and function of each command, imported on use
+COMMANDS = {  # by module, which is imported on use; a command is a function such as learn_mail_command
+    "train": ("train",),
+    "predict": ("predict", "explain", "ask", "select"),
+    "evaluate": ("evaluate", "audit", "drift", "report"),
+    "model_file": ("learn", "forget", "merge", "inspect", "sign"),
+    "receipt_commands": ("receipt", "verify", "record", "release", "card", "export"),
+    "serve": ("serve",),
+    "filter_mail": ("filter", "learn-mail"),
+    "doctor": ("demo", "doctor", "completion"),
+}
+HOMES = {command: module for module, commands in COMMANDS.items() for command in commands}
 
 
 @click.group(

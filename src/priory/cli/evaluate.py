@@ -62,16 +62,7 @@ table_options = options.OptionSection(
 @options.column_options
 @options.reading_options
 def evaluate_command(
-    model: str,
-    paths: tuple[str, ...],
-    multilabel: bool,
-    learned: bool,
-    by: tuple[str, ...],
-    compare: tuple[str, ...],
-    curve: bool,
-    thresholds: bool,
-    json_: bool,
-    **given: Any,
+    model: str, paths: tuple[str, ...], multilabel: bool, learned: bool, thresholds: bool, json_: bool, **given: Any
 ) -> None:
     """Compare the predictions of MODEL for the rows of FILEs with their labels.
 
@@ -96,17 +87,11 @@ def evaluate_command(
             found = score_labels(model, task)
         print_json(found.to_dict()) if json_ else print_lines(str(found), indent="")
         return
-    learned = learned or not judging.is_default or curve
+    compared = comparison_options.pop(given)
+    others = {name: name for name in compared.pop("compare", ())}
+    learned = learned or not judging.is_default or compared["curve"]
     with options.open_task(paths, given) as task:
-        evaluation = workflows.evaluate(
-            model,
-            task,
-            learned=learned,
-            judging=judging,
-            by=by,
-            others={name: name for name in compare},
-            curve=curve,
-        )
+        evaluation = workflows.evaluate(model, task, learned=learned, judging=judging, others=others, **compared)
         tables = tabulate_decisions(evaluation, costs, positive, thresholds=thresholds)
     if json_:
         print_json(_convert_to_dict(evaluation, tables))
@@ -230,14 +215,7 @@ def drift_command(
 @options.column_options
 @options.reading_options
 def report_command(
-    model: str,
-    paths: tuple[str, ...],
-    learned: bool,
-    no_audit: bool,
-    out: str,
-    force: bool,
-    json_: bool,
-    **given: Any,
+    model: str, paths: tuple[str, ...], learned: bool, no_audit: bool, out: str, force: bool, json_: bool, **given: Any
 ) -> None:
     """Write a report about MODEL on the rows of FILEs as one HTML page.
 
@@ -247,16 +225,8 @@ def report_command(
 
     The rows are taken for new ones, which MODEL has not learned; for those that it was trained on, use --learned.
     """
-    report_path = options.check_output_path(out, (model, *paths), force)
-    if report_path is None:
-        raise click.UsageError("a report is written to a file; use -o report.html")
+    report_path = options.require_output_path(out, (model, *paths), force, "a report", "report.html")
     with options.open_task(paths, given) as task:
-        page, n_rows = workflows.report(
-            model,
-            task,
-            learned=learned,
-            audit=not no_audit,
-            command=format_command_line(),
-        )
+        page, n_rows = workflows.report(model, task, learned=learned, audit=not no_audit, command=format_command_line())
     page.save(report_path)
     print_json({"report": report_path, "rows": n_rows}) if json_ else click.echo(f"wrote {report_path}")

@@ -145,12 +145,7 @@ def inspect_command(model: str, tables: bool, privacy: bool, json_: bool) -> Non
     "sign", short_help="Sign a model file.", epilog="Example: priory sign mail.priory --key private.pem"
 )
 @options.model_argument
-@options.add_option(
-    "--key FILE",
-    "A private Ed25519 key in PEM format.",
-    options.FILE_PATH_TYPE,
-    required=True,
-)
+@options.add_option("--key FILE", "A private Ed25519 key in PEM format.", options.FILE_PATH_TYPE, required=True)
 @options.json_option
 def sign_command(model: str, key: str, json_: bool) -> None:
     """Sign MODEL, so that priory --require-signature KEY accepts it. After a change it has to be signed again.

@@ -113,7 +113,7 @@ class SectionedCommand(click.Command):
 
 
 class LateGroup(click.Group):
-    """A group whose commands are imported on use; ``homes`` has the module and function of each, in order."""
+    """A group whose commands are imported on use; ``homes`` has the module of each, in order."""
 
     def __init__(self, *given: Any, homes: Mapping[str, str], **named: Any) -> None:
         super().__init__(*given, **named)
@@ -131,8 +131,8 @@ class LateGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.homes:
             return None
-        module, command = self.homes[cmd_name].split(":")
-        found: click.Command = getattr(import_module(f"priory.cli.{module}"), command)
+        module = import_module(f"priory.cli.{self.homes[cmd_name]}")
+        found: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return found
 
 
@@ -438,6 +438,15 @@ json_option = add_option("--json", "Print JSON.", field="json_")
 force_option = add_option("--force", "Replace an existing file.")
 
 
+output_options = combine_decorators(
+    add_option(
+        "-o,--out FILE",
+        "The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
+        FILE_PATH_TYPE,
+    ),
+    force_option,
+    json_option,
+)
 refresh_option = add_option(
     "--refresh FILE...",
     "Rows that the model has learned, to fit its corrections to again; may be repeated.",
@@ -538,3 +547,11 @@ def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) ->
     if target.is_dir():
         raise IsADirectoryError(21, "is a folder; give a file", path)
     return path
+
+
+def require_output_path(path: str | None, inputs: tuple[str, ...], force: bool, what: str, example: str) -> str:
+    """Return the path, as `check_output_path`, of what cannot be written to standard output."""
+    found = check_output_path(path, inputs, force)
+    if found is None:
+        raise click.UsageError(f"{what} is written to a file; use -o {example}")
+    return found

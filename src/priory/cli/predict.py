@@ -20,18 +20,12 @@ from priory.model.ledger_output import EVIDENCE_UNITS
 )
 @options.model_argument
 @options.files_argument
-@options.add_option(
-    "-o,--out FILE",
-    "The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
-    options.FILE_PATH_TYPE,
-)
 @options.add_option("--raw", "Do not escape cells of a CSV that a spreadsheet would take for formulas.")
 @options.add_option("--proba", "Add the probability of every class, as probability_CLASS.")
 @options.add_option(
     "--top K", "Give the K most probable classes: label_2, probability_2 and so on.", click.IntRange(1), default=1
 )
-@options.force_option
-@options.json_option
+@options.output_options
 @threshold_option
 @cost_options
 @options.reading_options
@@ -73,13 +67,7 @@ def predict_command(
 @options.model_argument
 @options.files_argument
 @options.add_option("-n,--number N", "How many rows to choose.", click.IntRange(1), default=20, field="n")
-@options.add_option(
-    "-o,--out FILE",
-    "The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
-    options.FILE_PATH_TYPE,
-)
-@options.force_option
-@options.json_option
+@options.output_options
 @options.reading_options
 def ask_command(
     model: str, paths: tuple[str, ...], n: int, out: str | None, force: bool, json_: bool, **given: Any
@@ -96,6 +84,21 @@ def ask_command(
         task.callbacks.notify(str(found.questions))
 
 
+selection_options = options.OptionSection(
+    "Options",
+    options.define_option("--share P", "The share of the rows to keep, by default 0.1.", click.FloatRange(0, 1)),
+    options.define_option("-n,--number N", "The number of rows to keep, in place of a share.", click.IntRange(0)),
+    options.define_option("--class CLASS", "The class that is wanted, of a model trained on labels.", field="label"),
+    options.define_option(
+        "--draw SEED",
+        "Draw rows at random, in proportion to their odds, instead of keeping the best.",
+        int,
+        field="seed",
+    ),
+    options.define_option("--why", "Add the strongest evidence for each row that is kept.", field="explains"),
+)
+
+
 @options.sectioned_command(
     "select",
     short_help="Keep the rows that are most like what is wanted.",
@@ -106,35 +109,12 @@ def ask_command(
 @options.add_option(
     "--like FILE...", "Texts such as those to keep: MODEL is made of them and of FILEs.", options.FILE_PATH_TYPE
 )
-@options.add_option("--share P", "The share of the rows to keep.", click.FloatRange(0, 1), default=0.1)
-@options.add_option("-n,--number N", "The number of rows to keep, in place of a share.", click.IntRange(0))
-@options.add_option("--class CLASS", "The class that is wanted, of a model trained on labels.", field="wanted")
 @options.add_option("--text COLUMN", "With --like: the column of the texts, by default text.", lambda name: (name,))
-@options.add_option(
-    "--draw SEED", "Draw rows at random, in proportion to their odds, instead of keeping the best.", int, field="seed"
-)
-@options.add_option("--why", "Add the strongest evidence for each row that is kept.", field="explains")
-@options.add_option(
-    "-o,--out FILE",
-    "The output: .csv, .tsv, .jsonl, .parquet or .arrow. By default a CSV on standard output.",
-    options.FILE_PATH_TYPE,
-)
-@options.force_option
-@options.json_option
+@selection_options
+@options.output_options
 @options.reading_options
 def select_command(
-    model: str,
-    paths: tuple[str, ...],
-    like: tuple[str, ...],
-    out: str | None,
-    force: bool,
-    json_: bool,
-    share: float,
-    number: int | None,
-    wanted: str | None,
-    seed: int | None,
-    explains: bool,
-    **given: Any,
+    model: str, paths: tuple[str, ...], like: tuple[str, ...], out: str | None, force: bool, json_: bool, **given: Any
 ) -> None:
     """Keep the rows of FILEs that MODEL finds most probable of a class, in their order, with their score.
 
@@ -146,7 +126,7 @@ def select_command(
     --label rest.
     """
     out_path = options.check_output_path(out, (model, *paths, *like), force)
-    selection = workflows.SelectionOptions(share, number, wanted, seed, explains)
+    selection = workflows.SelectionOptions(**selection_options.pop(given))
     if like and options.check_output_path(model, (*paths, *like), force) is None:
         raise click.UsageError("--like makes a model file; give its name")
     with options.open_task(paths, given, more_paths=like) as task:

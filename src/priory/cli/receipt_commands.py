@@ -11,8 +11,11 @@ from priory import workflows
 from priory.cli.entry_point import format_error_message
 from priory.cli.options import (
     FILE_PATH_TYPE,
+    OptionSection,
+    add_option,
     check_output_path,
     column_options,
+    define_option,
     force_option,
     get_required_key,
     json_option,
@@ -21,6 +24,7 @@ from priory.cli.options import (
     pop_receipt_files,
     reading_options,
     receipt_options,
+    require_output_path,
     sectioned_command,
 )
 from priory.cli.terminal import print_json
@@ -50,40 +54,35 @@ def receipt_command(model: str, force: bool, json_: bool, **given: Any) -> None:
     print_json(found) if json_ else click.echo(f"wrote {files.receipt}: receipt {found['counter']} of {model}")
 
 
+document_options = OptionSection(
+    "Options",
+    define_option("--opening FILE", "The opening of the receipt.", FILE_PATH_TYPE),
+    define_option("--previous FILE", "The receipt before it.", FILE_PATH_TYPE),
+    define_option("--model MODEL", "The model file that the receipt has left.", FILE_PATH_TYPE),
+)
+
+
 @sectioned_command(
     "verify",
     short_help="Verify a receipt of forgetting.",
     epilog="Example: priory verify r1.json --key public.pem --opening p7.json --model mail.priory --previous r0.json",
 )
 @click.argument("receipt", type=FILE_PATH_TYPE, metavar="RECEIPT")
-@click.option("--key", required=True, type=FILE_PATH_TYPE, metavar="FILE", help="The public key of the signer (PEM).")
-@click.option("--opening", type=FILE_PATH_TYPE, metavar="FILE", help="The opening of the receipt.")
-@click.option("--previous", type=FILE_PATH_TYPE, metavar="FILE", help="The receipt before it.")
-@click.option("--model", type=FILE_PATH_TYPE, metavar="MODEL", help="The model file that the receipt has left.")
-@click.option(
-    "--rows",
-    multiple=True,
-    type=FILE_PATH_TYPE,
-    metavar="FILE",
-    help="A table of the rows that should have been forgotten; needs --opening and --model.",
+@add_option("--key FILE", "The public key of the signer (PEM).", FILE_PATH_TYPE, required=True)
+@document_options
+@add_option(
+    "--rows FILE...",
+    "A table of the rows that should have been forgotten; needs --opening and --model.",
+    FILE_PATH_TYPE,
 )
 @column_options
 @reading_options
-def verify_command(
-    receipt: str,
-    key: str,
-    opening: str | None,
-    previous: str | None,
-    model: str | None,
-    rows: tuple[str, ...],
-    **given: Any,
-) -> None:
+def verify_command(receipt: str, key: str, rows: tuple[str, ...], **given: Any) -> None:
     """Verify RECEIPT, and print one sentence. Exit codes: 0 verified, 1 refused, 2 it cannot be checked."""
     try:
+        documents = document_options.pop(given)
         with open_task(rows, given) as task:
-            found = workflows.verify(
-                receipt, key, opening=opening, previous=previous, model=model, rows=task if rows else None
-            )
+            found = workflows.verify(receipt, key, rows=task if rows else None, **documents)
         click.echo(f"verified: {found}")
     except workflows.RefusedError as refused:
         click.echo(f"refused: {refused}")
@@ -110,14 +109,13 @@ def record_command(model: str) -> None:
     epilog="Example: priory release people.priory -o public.priory --epsilon 1 --domains domains.json",
 )
 @model_argument
-@click.option("-o", "--out", required=True, type=FILE_PATH_TYPE, metavar="MODEL", help="The private copy.")
-@click.option("--epsilon", required=True, type=float, metavar="E", help="The privacy budget; 1 is customary.")
-@click.option(
-    "--domains",
+@add_option("-o,--out MODEL", "The private copy.", FILE_PATH_TYPE, required=True)
+@add_option("--epsilon E", "The privacy budget; 1 is customary.", click.FLOAT, required=True)
+@add_option(
+    "--domains JSON",
+    "Possible labels or bounds [low, high] of each column, and the classes under the name of the target.",
+    FILE_PATH_TYPE,
     required=True,
-    type=FILE_PATH_TYPE,
-    metavar="JSON",
-    help="Possible labels or bounds [low, high] of each column, and the classes under the name of the target.",
 )
 @force_option
 @json_option
@@ -128,9 +126,7 @@ def release_command(model: str, out: str, epsilon: float, domains: str, force: b
     \b
     {"age": [0, 120], "city": ["Ulm", "Bonn"], "bought": ["yes", "no"]}
     """
-    out_path = check_output_path(out, (model, domains), force)
-    if out_path is None:
-        raise click.UsageError("a model is written to a file; use -o public.priory")
+    out_path = require_output_path(out, (model, domains), force, "a model", "public.priory")
     made = workflows.release(model, out_path, epsilon, domains, get_required_key())
     total = float(made.class_count_.sum())
     if json_:
@@ -145,7 +141,7 @@ def release_command(model: str, out: str, epsilon: float, domains: str, force: b
     epilog="Example: priory card mail.priory -o card.html",
 )
 @model_argument
-@click.option("-o", "--out", type=FILE_PATH_TYPE, metavar="FILE", help="A file .md or .html. By default printed.")
+@add_option("-o,--out FILE", "A file .md or .html. By default printed.", FILE_PATH_TYPE)
 @force_option
 def card_command(model: str, out: str | None, force: bool) -> None:
     """Write a card of MODEL from facts in the file: training rows, scores, what it reveals, what was forgotten."""
@@ -159,28 +155,30 @@ def card_command(model: str, out: str | None, force: bool) -> None:
     click.echo(f"wrote {out_path}")
 
 
+export_options = OptionSection(
+    "Options",
+    define_option(
+        "--dialect",
+        "The database that runs the SQL, by default duckdb.",
+        click.Choice(["duckdb", "postgres", "sqlite", "bigquery"]),
+    ),
+    define_option("--table NAME", "The table or view that the SQL reads, by default rows."),
+    define_option("--title TEXT", "The heading of the page."),
+)
+
+
 @sectioned_command(
     "export",
     short_help="Make SQL, a page, JavaScript or ONNX of a model.",
     epilog="Example: priory export iris.priory --to sql --dialect duckdb --table flowers -o iris.sql",
 )
 @model_argument
-@click.option("--to", required=True, type=click.Choice(["sql", "js", "html", "onnx"]), help="What to make.")
-@click.option(
-    "--dialect",
-    type=click.Choice(["duckdb", "postgres", "sqlite", "bigquery"]),
-    default="duckdb",
-    show_default=True,
-    help="The database that runs the SQL.",
-)
-@click.option("--table", default="rows", show_default=True, help="The table or view that the SQL reads.")
-@click.option("--title", default="", help="The heading of the page.")
-@click.option("--without-rows", is_flag=True, help="Leave out the training rows that complete rows with gaps.")
-@click.option("-o", "--out", type=FILE_PATH_TYPE, metavar="FILE", help="The file to write. By default printed.")
+@add_option("--to", "What to make.", click.Choice(["sql", "js", "html", "onnx"]), required=True)
+@export_options
+@add_option("--without-rows", "Leave out the training rows that complete rows with gaps.")
+@add_option("-o,--out FILE", "The file to write. By default printed.", FILE_PATH_TYPE)
 @force_option
-def export_command(
-    model: str, to: str, dialect: str, table: str, title: str, without_rows: bool, out: str | None, force: bool
-) -> None:
+def export_command(model: str, to: str, without_rows: bool, out: str | None, force: bool, **given: Any) -> None:
     """Make a query, a page, a script or a graph that answers as MODEL does, corrections included.
 
     A page works offline in a browser and holds no training row. JavaScript comes with a file .d.ts of its types. What
@@ -189,9 +187,8 @@ def export_command(
     out_path = check_output_path(out, (model,), force)
     if out_path is None and to == "onnx":
         raise click.UsageError("an ONNX graph is not text; use -o model.onnx")
-    made = workflows.export(
-        model, to, dialect=dialect, table=table, with_rows=not without_rows, title=title, key=get_required_key()
-    )
+    chosen = export_options.pop(given)
+    made = workflows.export(model, to, with_rows=not without_rows, key=get_required_key(), **chosen)
     for note in made.notes:
         click.echo(f"note: {note}", err=True)
     if out_path is None:

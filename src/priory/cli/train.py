@@ -69,13 +69,12 @@ def train_command(
     training, files = options.pop_training_options(given), options.pop_receipt_files(given, force)
     engine, located = pop_engine_options(given, paths)
     try:
-        model_path = options.check_output_path(out or _make_model_path(paths[0]), paths, force)
+        made = out or _make_model_path(paths[0])
+        model_path = options.require_output_path(made, paths, force, "a model", "model.priory")
     except FileExistsError:
         with options.open_task(located, given) as task:
             task.columns.find_target(task.open())  # a wrong target is reported before a file that would be replaced
         raise
-    if model_path is None:
-        raise click.UsageError("a model is written to a file; use -o model.priory")
     report_path = options.check_output_path(report, paths, force)
     if multilabel is not None:
         with options.open_task(located, given) as task:
