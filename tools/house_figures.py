@@ -39,7 +39,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "evaluation": (1_010, 12),
     "export": (2_208, 11),
     "families": (2_435, 19),
-    "leakage": (1_730, 16),
+    "leakage": (1_710, 16),
     "learning": (2_635, 17),
     "model": (2_618, 14),
     "naive_bayes": (850, 4),

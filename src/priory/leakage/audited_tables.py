@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import TypeGuard
 
@@ -15,8 +16,9 @@ from sklearn.base import BaseEstimator
 from priory.core.input_guard import check_frame
 from priory.errors import DataError, ModelTooLargeError, suggest_name
 from priory.leakage.audit_tables import AuditColumn, AuditData
+from priory.model.cells import LabelCells
 from priory.tables import table_reading as tables
-from priory.tables.table import Table
+from priory.tables.table import Column, Table
 
 MAX_NUMERIC_CLASSES = 20  # a numeric target with more values is cut into quantiles
 MAX_SCORE_CELLS = 1 << 28  # rows x classes: two gigabytes of scores
@@ -126,34 +128,18 @@ def _find_date_columns(source: TableLike) -> list[str]:
 
 
 def _join_column(name: str, sides: Sequence[Table]) -> AuditColumn:
-    """Concatenate one column of all tables; where it is empty, its cells are missing."""
-    places = [side.names.index(name) for side in sides]
-    kinds = {side.column_kinds()[name] for side in sides} - {"empty"}
+    """Concatenate one column of all tables; where a table does not have it, its cells are missing."""
+    wide = [side.add_missing_columns([name]) for side in sides]
+    kinds = {side.column_kinds()[name] for side in wide} - {"empty"}
     if len(kinds) > 1:
         raise DataError(
             f"column {name!r} holds numbers in one table and labels in the other; make it one or the other."
         )
+    places = [(side, [side.names.index(name)]) for side in wide]
     if kinds == {"label"}:
-        return _join_labels(name, [_encode_column(side, place) for side, place in zip(sides, places, strict=True)])
-    return AuditColumn(
-        name, np.concatenate([side.numbers([p])[:, 0] for side, p in zip(sides, places, strict=True)]).astype(float)
-    )
-
-
-def _encode_column(side: Table, column_index: int) -> tuple[Array, Array]:
-    labels = side.labels([column_index])
-    return labels.codes[:, 0], labels.values[0]
-
-
-def _join_labels(name: str, parts: Sequence[tuple[Array, Array]]) -> AuditColumn:
-    """Encode a label column by the sorted values of all tables."""
-    values = parts[0][1] if len(parts) == 1 else np.unique(np.concatenate([v.astype(object) for _, v in parts]))
-    codes = []
-    for code, own in parts:
-        # own code -> joint code; the appended -1 is what the code -1 (missing) selects
-        rank = np.append(np.searchsorted(values, own), -1) if len(own) else np.array([-1])
-        codes.append(rank[code])
-    return AuditColumn(name, labels=(np.concatenate(codes).astype(np.int32), values))
+        cells = reduce(LabelCells.append, (LabelCells(side.labels(place)) for side, place in places)).data
+        return AuditColumn(name, labels=(cells.codes[:, 0], cells.values[0]))
+    return AuditColumn(name, np.concatenate([side.numbers(place)[:, 0] for side, place in places]).astype(float))
 
 
 def _read_side_column(title: str, values: ColumnLike | None, sides: Sequence[Table]) -> AuditColumn | None:
@@ -161,15 +147,15 @@ def _read_side_column(title: str, values: ColumnLike | None, sides: Sequence[Tab
     if values is None:
         return None
     if isinstance(values, str):
-        tables_with_it = [side for side in sides if values in side.names]
-        return _pad_column(_join_column(values, tables_with_it), sum(side.rows for side in sides))
+        return _join_column(values, sides)
     parts = [_read_values(title, part) for part in _split_pair(values)]
     for part, side in zip(parts, sides, strict=False):
         if part.rows != side.rows:
             raise DataError(
                 f"{title} has {part.rows} values, but the table has {side.rows} rows; give one for each row."
             )
-    return _pad_column(_join_column(title, parts), sum(side.rows for side in sides))
+    parts += [Table(side.rows, (title,), True, (Column("empty"),)) for side in sides[len(parts) :]]
+    return _join_column(title, parts)
 
 
 def _split_pair(values: object) -> Sequence[object]:
@@ -188,14 +174,6 @@ def _read_values(title: str, values: object) -> Table:
     if cells.dtype.kind == "M":
         cells = cells.astype("datetime64[ms]").astype(float)
     return tables.read_table({title: cells})
-
-
-def _pad_column(cells: AuditColumn, rows: int) -> AuditColumn:
-    """Pad the column with missing cells for the rows of a test table that does not have it."""
-    if cells.numbers is not None:
-        return AuditColumn(cells.name, np.append(cells.numbers, np.full(rows - len(cells.numbers), np.nan)))
-    codes, values = cells.codes_and_values
-    return AuditColumn(cells.name, labels=(np.append(codes, np.full(rows - len(codes), -1, codes.dtype)), values))
 
 
 def _encode_classes(label: AuditColumn, n_train: int) -> tuple[tuple[str, ...], Array]:
