@@ -6,7 +6,7 @@ from priory.sources.column_types import ColumnOptions as ColumnOptions
 from priory.sources.record_files import is_database as is_database
 from priory.storage import inspect as inspect
 from priory.storage.receipt_verifier import RefusedError as RefusedError
-from priory.workflows.database_files import forget_table as forget_table, train_table as train_table
+from priory.workflows.databases import forget_table as forget_table, train_table as train_table
 from priory.workflows.erasure import (
     ExportedModel as ExportedModel,
     ReceiptFiles as ReceiptFiles,

@@ -8,14 +8,14 @@ Dask and pandas are imported inside functions: a caller with a Dask data frame h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from priory.errors import DataError
 from priory.evaluation.scores import Scores
 from priory.workflows import partitions
-from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
+from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT, Sum, Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,12 +48,7 @@ class DaskRows(PartitionedRows):
     def select_columns(self, names: Sequence[str]) -> DaskRows:
         return DaskRows(self.frame[list(names)])
 
-    def _run_tree(
-        self,
-        context: ContextT,
-        count: Callable[[ContextT, Any], PartT | None],
-        add: Callable[[Iterable[PartT | None]], PartT | None],
-    ) -> PartT | None:
+    def _run_tree(self, context: ContextT, count: Task[ContextT, PartT], add: Sum[PartT]) -> PartT | None:
         import dask
 
         # one task holds the context, which is sent to each worker once

@@ -10,7 +10,7 @@ Names are quoted and values are parameters, so neither can become part of a quer
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from priory.errors import DataError, MissingDependencyError, suggest_name
 from priory.sources.record_files import DATABASE_SCHEMES, choose_table, quote_identifier
-from priory.workflows.partitions import ContextT, PartitionedRows, PartT
+from priory.workflows.partitions import ContextT, PartitionedRows, PartT, Sum, Task
 
 DRIVERS = ("duckdb", "_duckdb", "sqlite3", "psycopg")  # the modules whose errors say why a database was not opened
 ROWS_AT_ONCE = 50_000
@@ -272,15 +272,11 @@ class DatabaseTable(PartitionedRows):
         if name not in self.types:
             raise DataError(f"the table has no column {name!r}{suggest_name(name, list(self.types))}.")
 
-    def count_rows(self, target: str) -> CellCounts:
-        """Count the rows of each class."""
-        return self._count(target, target)
-
     def count_values(self, name: str, target: str) -> CellCounts:
-        """Count the cells of a column by class, inside the database; doubles are read one by one."""
-        return self._count(name, target)
+        """Count the cells of a column by class, inside the database; doubles are read one by one.
 
-    def _count(self, name: str, target: str) -> CellCounts:
+        The cells of the target itself are the rows of each class.
+        """
         chosen = ", ".join(f"{self._compare(column)} AS c{k}" for k, column in enumerate((target, name)))
         present = " AND ".join(f"{quote_identifier(column)} IS NOT NULL" for column in (target, name))
         rest = f"FROM {self.table} WHERE {present} AND {self.condition}"
@@ -300,12 +296,7 @@ class DatabaseTable(PartitionedRows):
             return f"CAST({quote_identifier(name)} AS VARCHAR)"
         return quote_identifier(name) + (self.database.collation if self.types[name] == "text" else "")
 
-    def _run_tree(
-        self,
-        context: ContextT,
-        count: Callable[[ContextT, Any], PartT | None],
-        add: Callable[[Iterable[PartT | None]], PartT | None],
-    ) -> PartT | None:
+    def _run_tree(self, context: ContextT, count: Task[ContextT, PartT], add: Sum[PartT]) -> PartT | None:
         listed = ", ".join(f"{self._compare(name)} AS {quote_identifier(name)}" for name in self.columns)
         query = f"SELECT {listed} FROM {self.table} WHERE {self.condition}"
         return add(

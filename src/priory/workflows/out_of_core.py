@@ -27,9 +27,7 @@ from priory.model.model_statistics import ModelStatistics
 from priory.sources.byte_streams import peek_first
 from priory.text.documents import PackedDocuments
 from priory.text.sparse_counts import is_kept_sparse
-from priory.text.token_bags import AnyDocuments, TokenBags
 from priory.text.token_counts import TokenCounts, count_tokens
-from priory.text.token_features import read_kept_bags
 from priory.text.tokenizer import TokenCounter, Tokenizer
 from priory.text.vocabulary import GrowingVocabulary
 
@@ -116,11 +114,8 @@ class TextWorker(CountingWorker):
     With many classes there is no such table: each batch has its own sparse counts, and these are added.
     """
 
-    def __init__(
-        self, tokenizer: Tokenizer, binary: bool, max_tokens: int | None, memory: int, with_pairs: bool = False
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, binary: bool, max_tokens: int | None, memory: int) -> None:
         self.tokenizer, self.binary, self.max_tokens, self.memory = tokenizer, binary, max_tokens, memory
-        self.with_pairs = with_pairs  # of neighbouring words, in the sample
         self.samples: list[RowSample] = []  # of batches; added up when together they are as many as are kept
         self.parts: list[ModelStatistics] = []  # of batches of many classes; added up when they are many
         self.counter: TokenCounter | None = None
@@ -175,10 +170,8 @@ class TextWorker(CountingWorker):
         return RowSample.of(names, cells, batch.classes, group, None, self.memory, self._keep_cells)[0]
 
     def _keep_cells(self, cells: Sequence[Cells]) -> list[Cells]:
-        return [TextCells(self._read_bags(column.data)) for column in cells if isinstance(column, TextCells)]
-
-    def _read_bags(self, documents: AnyDocuments) -> TokenBags:
-        return read_kept_bags(GrowingVocabulary(self.tokenizer), documents, self.with_pairs)
+        vocabulary = GrowingVocabulary(self.tokenizer)
+        return [TextCells(vocabulary.read_bags(c.data)) for c in cells if isinstance(c, TextCells)]
 
     def collect_statistics(self) -> ModelStatistics | None:
         if self.counter is not None:

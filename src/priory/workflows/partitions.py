@@ -37,6 +37,8 @@ FAN_IN = 8  # records that one task of the tree adds up
 ContextT = TypeVar("ContextT")
 PartT = TypeVar("PartT")
 ModelT = TypeVar("ModelT", bound=Countable)
+Task = Callable[[ContextT, Any], PartT | None]  # counts a partition, by a context that all tasks share
+Sum = Callable[[Iterable[PartT | None]], PartT | None]
 
 
 class PartitionedRows(ABC):
@@ -61,26 +63,16 @@ class PartitionedRows(ABC):
     def select_columns(self, names: Sequence[str]) -> PartitionedRows:
         """Select columns."""
 
-    def reduce(
-        self,
-        context: ContextT,
-        count: Callable[[ContextT, Any], PartT | None],
-        add: Callable[[Iterable[PartT | None]], PartT | None],
-    ) -> PartT | None:
+    def reduce(self, context: ContextT, count: Task[ContextT, PartT], add: Sum[PartT]) -> PartT | None:
         """Sum ``count(context, rows)`` over all partitions by a tree of ``add``."""
         return self._run_tree(context, partial(count_on_one_core, count), add)
 
     @abstractmethod
-    def _run_tree(
-        self,
-        context: ContextT,
-        count: Callable[[ContextT, Any], PartT | None],
-        add: Callable[[Iterable[PartT | None]], PartT | None],
-    ) -> PartT | None:
+    def _run_tree(self, context: ContextT, count: Task[ContextT, PartT], add: Sum[PartT]) -> PartT | None:
         """Run `reduce` on the engine."""
 
 
-def count_on_one_core(count: Callable[[ContextT, Any], PartT | None], context: ContextT, rows: Any) -> PartT | None:
+def count_on_one_core(count: Task[ContextT, PartT], context: ContextT, rows: Any) -> PartT | None:
     """Run a task on one core, because the engine has tasks for the others."""
     with use_one_thread():
         return count(context, rows)

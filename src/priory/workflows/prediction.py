@@ -119,17 +119,6 @@ class PredictionSummary:
         lines = [f"drift: the classes are not as in training: {', '.join(drift[:MAX_CLASSES_SUMMARISED])}"]
         return ["; ".join(parts), *(lines if drift else [])]
 
-    def as_dict(self) -> dict[str, object]:
-        """The summary for JSON."""
-        return {
-            "rows": self.n_rows,
-            "answers": dict(zip(self.classes, self.answer_counts.astype(int).tolist(), strict=True)),
-            "abstained": self.n_abstained,
-            "mean_certainty": self.mean_certainty,
-            "expected_cost": self.total_cost,
-            "drift": [{"class": label, "share": now, "in_training": then} for label, now, then in self.find_drift()],
-        }
-
 
 MAX_CERTAINTY_DECIBANS = 9999.9  # JSON has no infinity
 LABEL, PROBABILITY, CERTAINTY, EXPECTED_COST = "label", "probability", "certainty", "expected_cost"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from numpy import ndarray as Array
 from priory.errors import MissingDependencyError, PrioryError
 from priory.evaluation.scores import Scores
 from priory.workflows import partitions
-from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT
+from priory.workflows.partitions import Answers, ContextT, ModelT, PartitionedRows, PartT, Sum, Task
 
 MIN_CHUNK_BYTES = 1 << 25  # of Arrow batches that are counted together
 USUAL_PARTITIONS = 64  # where Spark does not say how many there are
@@ -58,12 +58,7 @@ class SparkRows(PartitionedRows):
     def select_columns(self, names: Sequence[str]) -> SparkRows:
         return SparkRows(self.frame.select(*names))
 
-    def _run_tree(
-        self,
-        context: ContextT,
-        count: Callable[[ContextT, Any], PartT | None],
-        add: Callable[[Iterable[PartT | None]], PartT | None],
-    ) -> PartT | None:
+    def _run_tree(self, context: ContextT, count: Task[ContextT, PartT], add: Sum[PartT]) -> PartT | None:
         shared = pickle.dumps(context)
         records = self.frame.mapInArrow(partial(count_partition, shared, count, add), RECORD_SCHEMA)
         # a tree of sums: every level has an eighth of the partitions of the level before
@@ -102,10 +97,7 @@ def explain_worker_errors() -> Iterator[None]:
 
 
 def count_partition(
-    context: bytes,
-    count: Callable[[Any, Any], PartT | None],
-    add: Callable[[Iterable[PartT | None]], PartT | None],
-    batches: Iterator[pa.RecordBatch],
+    context: bytes, count: Task[Any, PartT], add: Sum[PartT], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Count all batches of a partition into one record, in a batch of one row."""
     # unpickled once for each partition, not for each batch
@@ -113,9 +105,7 @@ def count_partition(
     return _pack_sum(add, (count(shared, rows) for rows in _join_batches(batches)))
 
 
-def add_batches(
-    add: Callable[[Iterable[PartT | None]], PartT | None], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def add_batches(add: Sum[PartT], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Add the records of all batches, one at a time, into a batch of one row."""
     return _pack_sum(add, _unpack_records(cell.as_py() for batch in batches for cell in batch.column(0)))
 
@@ -132,9 +122,7 @@ def _join_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(joined)
 
 
-def _pack_sum(
-    add: Callable[[Iterable[PartT | None]], PartT | None], records: Iterable[PartT | None]
-) -> Iterator[pa.RecordBatch]:
+def _pack_sum(add: Sum[PartT], records: Iterable[PartT | None]) -> Iterator[pa.RecordBatch]:
     """Pack the sum of records, or the first error in them: raising it would only repeat the task."""
     try:
         total: object = add(records)
