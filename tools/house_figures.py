@@ -51,7 +51,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "tables": (850, 7),
     "text": (2_550, 15),
     "top": (80, 3),
-    "workflows": (3_310, 21),
+    "workflows": (3_318, 21),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_590, 6, 125
