@@ -157,7 +157,7 @@ class Journal:
     # -- models --------------------------------------------------------------------------------------------------
 
     def add_model(self, entry: ModelEntry) -> None:
-        values = (*vars(entry).values(),)  # in the order of the fields, which is that of the columns
+        values = (*vars(entry).values(),)  # fields and columns have the same order
         self._connection.execute(f"INSERT INTO model ({MODEL_COLUMNS}) VALUES (?, ?, ?, ?, ?)", values)
 
     def delete_model(self, number: int) -> None:
