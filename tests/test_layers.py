@@ -142,7 +142,7 @@ def test_few_modules_own_each_kernel():
         ("gamma", "core/logspace.py"),
         ("rows", "calibration/logit_terms.py"),
         ("rows", "calibration/row_corrections.py"),
-        ("rows", "families/open_guards.py"),
+        ("rows", "families/open_columns.py"),
         ("rows", "model/open_table.py"),
         ("trees", "calibration/logit_terms.py"),
         ("trees", "calibration/tree_member.py"),

@@ -12,8 +12,7 @@ from scipy.special import betaln
 
 from priory.core.column_kernels import sum_by_class
 from priory.core.statistics import Statistics, register_record
-from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
-from priory.families.column_terms import ColumnTerm, DensityTerm
+from priory.families.base import ArrayFamily, ColumnTerm, DensityTerm, GroupedRows, nan_where_zero, register_family
 
 
 @register_record("Failures", axes="cd")

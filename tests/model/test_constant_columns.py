@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import priory as pr
 from priory.families import Gamma, Histogram
-from priory.model import family_choice as folds
+from priory.model import table_model as folds
 
 NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
 CONSTANTS = [1e-300, 1e-5, 1 / 3, 1.0, 3.14159, 7.0, 7.25, 7.5, 1000.0, 1e8, 2.0**40, 1e300, 0.0, -4.0, -7.25, -1e200]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import priory as pr
 from priory.families import Categorical, Histogram
-from priory.model import family_choice as folds
+from priory.model import table_model as folds
 
 NaiveBayes = partial(pr.NaiveBayes, calibrate=False)  # the statistics alone
 

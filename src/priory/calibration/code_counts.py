@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ndarray as Array
@@ -14,6 +14,10 @@ from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core.sparse_rows import SparseRows, score_column_sets
 from priory.core.statistics import ROUNDING_TOLERANCE, register_record
+
+if TYPE_CHECKING:
+    from priory.model.document_model import DocumentModel
+    from priory.model.table_model import Model
 
 POOLED_ROWS = 1.0  # pseudo-counts of each class, distributed as in all classes together
 MAX_LOG_RATIO = 20.0
@@ -88,14 +92,7 @@ def find_log_ratios(encoding: TableEncoding, counts: Array) -> Array:
     return np.clip(np.where(pooled > 0, ratio, 0.0), -MAX_LOG_RATIO, MAX_LOG_RATIO)
 
 
-class CountedModel(Protocol):
-    """Interface of a model that counts the values of columns."""
-
-    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
-        """Return the distinct values and counts (classes, values), or None if the model does not count them."""
-
-
-def count_learned_codes(encoding: TableEncoding, model: CountedModel, n_classes: int) -> tuple[Array, Array]:
+def count_learned_codes(encoding: TableEncoding, model: Model | DocumentModel, n_classes: int) -> tuple[Array, Array]:
     """Return how often a model has learned each code (classes, codes), and whether its column is counted (codes,)."""
     total, is_counted = np.zeros((n_classes, encoding.n_codes)), np.zeros(encoding.n_codes, dtype=bool)
     places = ((b, j) for b, block in enumerate(encoding.blocks) for j in range(len(block)))
@@ -128,7 +125,7 @@ class CodeEvidence:
             return "a share is not from 0 to 1"
         return "a number is too large" if largest > MAX_LOG_WEIGHT else None
 
-    def follow_counts(self, encoding: TableEncoding, model: CountedModel, n: Array) -> CodeEvidence:
+    def follow_counts(self, encoding: TableEncoding, model: Model | DocumentModel, n: Array) -> CodeEvidence:
         """Return the evidence of all rows that a model has learned, ``n`` (classes,), with the same weights.
 
         A column whose values the model does not count keeps the evidence of the rows that were fitted to.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy import ndarray as Array
@@ -26,11 +26,13 @@ from priory.calibration.missing_cells import MAX_ROWS_AT_ONCE, GapCompletion
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import Tempering
 from priory.core.logspace import log, log_normalise, log_sum_exp
-from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
 from priory.model.cells import Cells, take_rows
-from priory.model.model_statistics import EvidenceTerms, ModelStatistics
 from priory.text.token_features import TokenFeatures
+
+if TYPE_CHECKING:
+    from priory.model.document_model import DocumentModel
+    from priory.model.table_model import Model
 
 ROUNDING = 1e-9  # nats; less is a rounding error
 
@@ -214,73 +216,7 @@ class Corrections:
 PREDICTION_CHUNK_CELLS = 1 << 20  # terms computed at a time
 
 
-class CalibratableModel(Protocol):
-    """Interface of a model that can be calibrated."""
-
-    @property
-    def classes(self) -> Array:
-        """The class labels, sorted."""
-
-    @property
-    def statistics(self) -> ModelStatistics:
-        """The sufficient statistics of the rows learned."""
-
-    @property
-    def n_parts(self) -> int:
-        """The number of columns and texts that are scored, without the class prior."""
-
-    @property
-    def can_leave_one_out(self) -> bool:
-        """Whether the model can leave out single rows; otherwise it leaves out whole folds."""
-
-    def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
-        """Return the statistics of rows, over the classes of this model."""
-
-    @property
-    def encoded_widths(self) -> Sequence[int]:
-        """The number of columns of each block that have codes: zero for a text."""
-
-    def find_parts(self) -> list[Array]:
-        """Return the indices of the parts that the columns of each block of cells are."""
-
-    def take_texts(self) -> tuple[Self, list[int]]:
-        """Return the model of the texts alone, and the indices of their blocks."""
-
-    def count_values(self, block: int, column: int) -> tuple[Array, Array] | None:
-        """Return a column's distinct values and counts (classes, values), or None if it does not count values."""
-
-    def log_prior(self) -> Array:
-        """Return log p(c), as declared."""
-
-    def estimated_log_prior(self) -> Array:
-        """Return log p(c), estimated from the rows learned of each class."""
-
-    def log_joint(self, cells: Sequence[Cells]) -> Array:
-        """Return log p(c, x), uncorrected."""
-
-    def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
-        """Return log p(c, x) of learned rows, each from the model without it, uncorrected."""
-
-    def leave_one_out_prior(self, group: Array) -> Array:
-        """Return log p(c) for learned rows, each with one row less of its own class."""
-
-    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
-        """Return the log likelihood of each part, per row and class."""
-
-    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
-        """Return the log likelihood of each part, from the model without the row."""
-
-    def choose_token_features(self, min_count: int = ...) -> tuple[TokenFeatures, ...]:
-        """Return, for each text, the tokens of so many documents, that regressions may use as features."""
-
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
-        """Return texts as sparse rows of token features."""
-
-    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """Return the model without these rows."""
-
-    def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
-        """Return the model with the texts of a sample alone, and its ``n`` (classes,) rows."""
+CalibratableModel: TypeAlias = "Model | DocumentModel"
 
 
 @dataclass(frozen=True)

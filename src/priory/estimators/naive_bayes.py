@@ -14,11 +14,10 @@ from priory.core.statistics import register_estimator
 from priory.core.typing import Label
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
-from priory.model.family_choice import argmax_evidence
 from priory.model.ledger import Ledgers, check_unit
 from priory.model.model_statistics import ClassPrior, ClassWeight
 from priory.model.schema import FamiliesLike, Schema, TextbookFamilies, ValuePriors
-from priory.model.table_model import Model
+from priory.model.table_model import Model, argmax_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -26,7 +26,7 @@ from priory.export.scoring_plan import (
     make_gaps,
     start_plan,
 )
-from priory.families.column_terms import BinTerm, DensityTerm
+from priory.families.base import BinTerm, DensityTerm
 from priory.families.text import split_record
 from priory.learning.table_rows import TableRows
 from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB

@@ -23,7 +23,7 @@ from priory.calibration.table_encoding import MAX_STANDARD_SCORE, N_LEVELS, RANK
 from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import log_normalise
 from priory.errors import DataError
-from priory.families.column_terms import BinTerm, ColumnTerm, DensityTerm
+from priory.families.base import BinTerm, ColumnTerm, DensityTerm
 from priory.model.cells import LabelCells, NumberCells
 from priory.model.model_statistics import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.tables.dates import split_part_name

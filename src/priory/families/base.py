@@ -10,6 +10,9 @@ normaliser of the belief grew.
     ColumnFamily    the interface of a block of columns: collect statistics, score new cells for each class
     Family          a ColumnFamily that is a belief about the parameters of one likelihood
     ArrayFamily     a Family whose statistics of a block are arrays (classes, columns)
+
+The log likelihood of one column is also given as a small formula: a table of bins or values, or a density. Exports walk
+these formulas (`priory.export.scoring_plan`). A missing cell contributes nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +34,11 @@ from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import BY_CLASS, Registration, Statistics, add_registration
 from priory.core.typing import ColumnKind
 from priory.errors import DataError
-from priory.families.column_terms import ColumnTerm
-from priory.families.open_columns import OpenColumns, OpenRecord
-from priory.families.open_guards import ColumnGuard, RecordGuard
+from priory.families.open_columns import ColumnGuard, OpenColumns, OpenRecord, RecordGuard
 from priory.families.value_counts import ValueCounts
+
+# -- the log likelihood of a column as a formula -----------------------------------------------------------------------
+
 
 Estimate = Literal["ml", "map", "mean", "predictive"]
 ESTIMATES: tuple[str, ...] = ("ml", "map", "mean", "predictive")
@@ -47,6 +51,42 @@ ParametersT = TypeVar("ParametersT")  # the parameters of a likelihood
 SumsT = TypeVar("SumsT", Array, ExactSums)  # sums of each class and column
 
 NumberBlock: TypeAlias = "Array | ColumnSubset"  # numbers (rows, columns), or some columns of them
+
+
+@dataclass(frozen=True, eq=False)
+class BinTerm:
+    """A table over bins; the bin of a number is how many of the cuts it reaches."""
+
+    cuts: Array  # (bins - 1,), increasing
+    table: Array  # (classes, bins)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueTerm:
+    """A table over values, whose last entry is for all other values."""
+
+    values: Array  # (values,): labels or numbers
+    table: Array  # (classes, values + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityTerm:
+    """A formula of the number x with parameters of each class.
+
+    "student"   constant - power log(1 + precision z²),  z = x / unit - centre
+    "normal"    constant - precision z² / 2
+    "gamma"     log Σ_k exp(constant_k + (shape_k - 1) log x - power_k log(1 + x / scale_k)),  x > 0
+    "amount"    constant + (shape - 1) log x - rate x,  x > 0
+    "events"    lgamma(shape + x) + constant - slope x,  x = 0, 1, 2, ...
+    "count"     slope x + constant,  x = 0, 1, 2, ...
+    """
+
+    form: str
+    parameters: dict[str, Array]  # (classes,) each, or (classes, nodes) for "gamma"
+    unit: float = 1.0
+
+
+ColumnTerm = BinTerm | ValueTerm | DensityTerm
 
 
 class ColumnFamily(ABC, Generic[BlockT, CellsT]):

@@ -11,13 +11,19 @@ from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import score_by_lookup, sum_by_class
 from priory.core.display_table import EstimateTable
-from priory.core.logspace import betaincinv, betaln, log, x_log_y
+from priory.core.logspace import log, x_log_y
 from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, register_record, subtract_counts
 from priory.families import dirichlet
-from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero, register_family
-from priory.families.column_terms import ColumnTerm, ValueTerm
-from priory.families.open_columns import OpenBooleans, OpenColumns
-from priory.families.open_guards import ColumnGuard, guard_support
+from priory.families.base import (
+    ArrayFamily,
+    ColumnTerm,
+    GroupedRows,
+    NumberBlock,
+    ValueTerm,
+    nan_where_zero,
+    register_family,
+)
+from priory.families.open_columns import ColumnGuard, OpenBooleans, OpenColumns, guard_support
 
 
 @register_record("Trials", axes={"n": "ce", "successes": "cd", "outside": "ce"})
@@ -43,7 +49,7 @@ class BernoulliStatistics(Statistics):
 @register_family("bernoulli", auto_rank=1)
 @final
 @dataclass(frozen=True, eq=False)
-class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
+class Bernoulli(dirichlet.BetaBelief, ArrayFamily[BernoulliStatistics, Array]):
     """0 or 1: ``p(x) = θ^x (1-θ)^(1-x)`` with ``θ ~ Beta(a, b)``.
 
     Parameters
@@ -130,17 +136,6 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     def ml(self, statistics: BernoulliStatistics) -> Array:
         return np.asarray(statistics.successes / nan_where_zero(statistics.n))
 
-    def mode(self) -> Array:
-        """Mode of θ; NaN if the density is uniform, or infinite at both 0 and 1."""
-        a, b = np.asarray(self.a), np.asarray(self.b)
-        return dirichlet.mode_shares(np.stack(np.broadcast_arrays(a, b), axis=-1))[..., 0]
-
-    def mean(self) -> Array:
-        return np.asarray(self.a / (np.asarray(self.a) + self.b))
-
-    def quantile(self, q: float) -> Array:
-        return np.asarray(betaincinv(self.a, self.b, q))
-
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x, p = np.asarray(x, dtype=float), np.asarray(parameters)
         inside = (x == 0) | (x == 1)
@@ -149,9 +144,6 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
 
     def log_predictive(self, x: ArrayLike) -> Array:
         return self.log_density(x, self.mean())
-
-    def log_normaliser(self) -> Array:
-        return np.asarray(betaln(self.a, self.b))
 
     # -- classes by columns: a cell is 0, 1, neither, or missing ------------------------------------------------------
 
@@ -186,9 +178,6 @@ class Bernoulli(ArrayFamily[BernoulliStatistics, Array]):
     def column_terms(self, statistics: BernoulliStatistics, estimate: str) -> list[ColumnTerm]:
         cases = self.log_likelihood(statistics, _make_case_rows(statistics.successes), estimate)
         return [ValueTerm(np.array([0.0, 1.0]), table) for table in cases.transpose(2, 1, 0)]
-
-    def draw(self, rng: np.random.Generator, size: int) -> Array:
-        return rng.beta(self.a, self.b, size=(size, *np.shape(self.a)))
 
     def sample(self, parameters: Array, rng: np.random.Generator, size: int) -> Array:
         return rng.binomial(1, parameters, size=(size, *np.shape(parameters))).astype(float)

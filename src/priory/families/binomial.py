@@ -14,9 +14,8 @@ from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, find_misshapen_sums
 from priory.core.logspace import betaln, log, log_factorial, x_log_y
 from priory.core.statistics import Statistics, register_record
-from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
-from priory.families.bernoulli import Bernoulli
-from priory.families.column_terms import ColumnTerm, ValueTerm
+from priory.families.base import ArrayFamily, ColumnTerm, GroupedRows, ValueTerm, nan_where_zero, register_family
+from priory.families.dirichlet import BetaBelief
 
 
 @register_record("Successes", axes={"n": "cd", "successes": "cd", "outside": "cd"})
@@ -38,7 +37,7 @@ class BinomialStatistics(Statistics):
 @register_family()
 @final
 @dataclass(frozen=True, eq=False)
-class Binomial(ArrayFamily[BinomialStatistics, Array]):
+class Binomial(BetaBelief, ArrayFamily[BinomialStatistics, Array]):
     """Successes among a known number of trials: ``p(x) = C(trials, x) θ^x (1-θ)^(trials-x)`` with ``θ ~ Beta(a, b)``.
 
     Parameters
@@ -104,20 +103,8 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
         """The number of trials cannot be read off the data: declare ``Binomial(trials=...)``."""
         raise TypeError("Binomial needs its number of trials: declare an instance, Binomial(trials=...).")
 
-    def _belief(self) -> Bernoulli:
-        return Bernoulli(self.a, self.b)
-
     def ml(self, statistics: BinomialStatistics) -> Array:
         return np.asarray(statistics.successes / (self.trials * nan_where_zero(statistics.n)))
-
-    def mode(self) -> Array:
-        return self._belief().mode()
-
-    def mean(self) -> Array:
-        return self._belief().mean()
-
-    def quantile(self, q: float) -> Array:
-        return self._belief().quantile(q)
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x, p = np.asarray(x, dtype=float), np.asarray(parameters)
@@ -135,9 +122,6 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
         value = _log_choose(self.trials, k) + betaln(self.a + k, self.b + self.trials - k) - betaln(self.a, self.b)
         return np.where(inside | np.isnan(x), value, -np.inf)
 
-    def log_normaliser(self) -> Array:
-        return self._belief().log_normaliser()
-
     def log_base(self, statistics: BinomialStatistics) -> Array:
         return statistics.log_ways.to_floats()
 
@@ -152,9 +136,6 @@ class Binomial(ArrayFamily[BinomialStatistics, Array]):
 
     def list_outcomes(self, x: Array) -> Array:
         return np.arange(self.trials + 1.0)
-
-    def draw(self, rng: np.random.Generator, size: int) -> Array:
-        return self._belief().draw(rng, size)
 
     def sample(self, parameters: Array, rng: np.random.Generator, size: int) -> Array:
         return rng.binomial(self.trials, parameters, size=(size, *np.shape(parameters))).astype(float)

@@ -18,11 +18,9 @@ from priory.core.statistics import find_members
 from priory.core.typing import ColumnKind
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, nan_where_zero, register_family
-from priory.families.column_terms import ColumnTerm, ValueTerm
+from priory.families.base import ColumnTerm, Family, GroupedRows, ValueTerm, nan_where_zero, register_family
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
-from priory.families.open_columns import OpenColumns, OpenLabels
-from priory.families.open_guards import ColumnGuard, LabelGuard
+from priory.families.open_columns import ColumnGuard, LabelGuard, OpenColumns, OpenLabels
 from priory.families.value_counts import CategoricalCells, ValueCounts, take_shown_values
 
 
@@ -36,7 +34,9 @@ class ValueProbabilities(NamedTuple):
 @register_family("categorical", auto_rank=1)
 @final
 @dataclass(frozen=True, eq=False)
-class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...], CategoricalCells]):
+class Categorical(
+    dirichlet.DirichletBelief, Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...], CategoricalCells]
+):
     """One of several labels, ``θ ~ Dirichlet(alpha)``.
 
     The statistics of a block are one record for each column. A value that was neither learned nor declared is ignored.
@@ -161,14 +161,8 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     def ml(self, statistics: ValueCounts) -> ValueProbabilities:
         return ValueProbabilities(statistics.values, statistics.counts / nan_where_zero(statistics.n)[..., None])
 
-    def mode(self) -> ValueProbabilities:
-        return ValueProbabilities(np.asarray(self.values), dirichlet.mode_shares(np.asarray(self.alpha)))
-
-    def mean(self) -> ValueProbabilities:
-        return ValueProbabilities(np.asarray(self.values), dirichlet.mean_shares(np.asarray(self.alpha)))
-
-    def quantile(self, q: float) -> ValueProbabilities:
-        return ValueProbabilities(np.asarray(self.values), dirichlet.quantile_shares(np.asarray(self.alpha), q))
+    def make_parameters(self, shares: Array) -> ValueProbabilities:
+        return ValueProbabilities(np.asarray(self.values), shares)
 
     def log_density(self, x: ArrayLike, parameters: ValueProbabilities) -> Array:
         """Log probability of labels; -inf for a label that is not among the values."""
@@ -180,15 +174,9 @@ class Categorical(Family[ValueCounts, ValueProbabilities, tuple[ValueCounts, ...
     def log_predictive(self, x: ArrayLike) -> Array:
         return self.log_density(x, self.mean())
 
-    def log_normaliser(self) -> Array:
-        return dirichlet.log_normaliser(np.asarray(self.alpha))
-
     def log_evidence(self, statistics: ValueCounts) -> Array:
         full = self._add_declared_values(statistics)
         return dirichlet.log_evidence(self._virtual_examples(full.values), full.counts)
-
-    def draw(self, rng: np.random.Generator, size: int) -> ValueProbabilities:
-        return ValueProbabilities(np.asarray(self.values), dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
 
     def sample(self, parameters: ValueProbabilities, rng: np.random.Generator, size: int) -> Array:
         return rng.choice(parameters.values, p=parameters.probabilities, size=size)

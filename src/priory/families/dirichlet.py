@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.core.logspace import betaincinv, gammaln
+from priory.core.logspace import betaincinv, betaln, gammaln
 from priory.families.base import nan_where_zero
 
 
@@ -91,3 +93,61 @@ def choose_alpha_index(evidence: Array) -> Array:
 def draw_shares(alpha: Array, rng: np.random.Generator, size: int) -> Array:
     gammas = rng.gamma(alpha, size=(size, *alpha.shape))
     return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
+
+
+class DirichletBelief:
+    """The belief of a family about shares that are the last axis of ``alpha``."""
+
+    alpha: Any
+
+    def make_parameters(self, shares: Array) -> Any:
+        """The parameters of the family with these shares."""
+        return shares
+
+    def mode(self) -> Any:
+        """Mode of the shares under this belief (NaN if it is not unique)."""
+        return self.make_parameters(mode_shares(np.asarray(self.alpha)))
+
+    def mean(self) -> Any:
+        """Mean of the shares under this belief."""
+        return self.make_parameters(mean_shares(np.asarray(self.alpha)))
+
+    def quantile(self, q: float) -> Any:
+        """The ``q``-quantile of each share."""
+        return self.make_parameters(quantile_shares(np.asarray(self.alpha), q))
+
+    def log_normaliser(self) -> Array:
+        """Log of the integral of the unnormalised belief."""
+        return log_normaliser(np.asarray(self.alpha))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Any:
+        """``size`` draws of the shares."""
+        return self.make_parameters(draw_shares(np.asarray(self.alpha, dtype=float), rng, size))
+
+
+class BetaBelief:
+    """The belief of a family about a probability: ``θ ~ Beta(a, b)``."""
+
+    a: Any
+    b: Any
+
+    def mode(self) -> Array:
+        """Mode of θ; NaN if the density is uniform, or infinite at both 0 and 1."""
+        a, b = np.asarray(self.a), np.asarray(self.b)
+        return mode_shares(np.stack(np.broadcast_arrays(a, b), axis=-1))[..., 0]
+
+    def mean(self) -> Array:
+        """Mean of θ."""
+        return np.asarray(self.a / (np.asarray(self.a) + self.b))
+
+    def quantile(self, q: float) -> Array:
+        """The ``q``-quantile of θ."""
+        return np.asarray(betaincinv(self.a, self.b, q))
+
+    def log_normaliser(self) -> Array:
+        """log B(a, b)."""
+        return np.asarray(betaln(self.a, self.b))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Array:
+        """``size`` draws of θ."""
+        return rng.beta(self.a, self.b, size=(size, *np.shape(self.a)))

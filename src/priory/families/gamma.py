@@ -14,11 +14,17 @@ from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import gammainc, gammaincinv, gammaln, log_by_table, log_sum_exp, ndtri, psi, psi_prime
 from priory.core.statistics import Statistics, register_record
-from priory.families.base import ArrayFamily, GroupedRows, nan_where_zero, register_family
-from priory.families.column_terms import BinTerm, ColumnTerm, DensityTerm
+from priory.families.base import (
+    ArrayFamily,
+    BinTerm,
+    ColumnTerm,
+    DensityTerm,
+    GroupedRows,
+    nan_where_zero,
+    register_family,
+)
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, MIN_VARIATION, find_common_steps
-from priory.families.open_columns import OpenColumns, OpenGammas
-from priory.families.open_guards import ColumnGuard, guard_support
+from priory.families.open_columns import ColumnGuard, OpenColumns, OpenGammas, guard_support
 
 MIN_GAMMA_VALUE, MAX_GAMMA_VALUE = 1e-300, 1e300  # beyond these, sums would overflow
 MIN_EXCESS = MIN_VARIATION**2  # of log(mean x) over mean(log x)

@@ -11,11 +11,17 @@ from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
 from priory.core.logspace import LOG_TWO_PI, gammainccinv, gammaln, log, stdtrit
-from priory.families.base import ArrayFamily, GroupedRows, NumberBlock, nan_where_zero, register_family
-from priory.families.column_terms import ColumnTerm, DensityTerm
+from priory.families.base import (
+    ArrayFamily,
+    ColumnTerm,
+    DensityTerm,
+    GroupedRows,
+    NumberBlock,
+    nan_where_zero,
+    register_family,
+)
 from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
-from priory.families.open_columns import OpenColumns, OpenGaussians
-from priory.families.open_guards import ColumnGuard, guard_moments
+from priory.families.open_columns import ColumnGuard, OpenColumns, OpenGaussians, guard_moments
 
 MAX_STEP_IN_UNITS = 1e100
 MAX_ABS_Z = 1e140  # clipped here: the square of a larger value would overflow, and the result is the same

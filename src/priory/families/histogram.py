@@ -19,11 +19,9 @@ from priory.core.display_table import EstimateTable
 from priory.core.logspace import gammaln, log
 from priory.errors import DataError
 from priory.families import dirichlet
-from priory.families.base import Family, GroupedRows, NumberBlock, nan_where_zero, register_family
-from priory.families.column_terms import BinTerm, ColumnTerm
+from priory.families.base import BinTerm, ColumnTerm, Family, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.leave_one_out import Atom, LeaveOneOutResult, RowRemovals, leave_out_bins, outer_edge
-from priory.families.open_columns import OpenBins, OpenColumns
-from priory.families.open_guards import ColumnGuard, guard_rounded_numbers
+from priory.families.open_columns import ColumnGuard, OpenBins, OpenColumns, guard_rounded_numbers
 from priory.families.value_counts import ValueCounts
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
@@ -41,7 +39,7 @@ class BinProbabilities(NamedTuple):
 @register_family("histogram", auto_rank=5)
 @final
 @dataclass(frozen=True, eq=False)
-class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], Array]):
+class Histogram(dirichlet.DirichletBelief, Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], Array]):
     """Numbers with a piecewise constant density over bins of equal content, ``θ ~ Dirichlet(alpha)``.
 
     The number of bins, and ``alpha`` if it is None, maximise the evidence. Edges lie halfway between neighbouring
@@ -143,14 +141,8 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
         edges, counts, _ = self.choose_bins(statistics)
         return BinProbabilities(edges, counts / nan_where_zero(counts.sum(axis=-1, keepdims=True)))
 
-    def mode(self) -> BinProbabilities:
-        return BinProbabilities(np.asarray(self.edges), dirichlet.mode_shares(np.asarray(self.alpha)))
-
-    def mean(self) -> BinProbabilities:
-        return BinProbabilities(np.asarray(self.edges), dirichlet.mean_shares(np.asarray(self.alpha)))
-
-    def quantile(self, q: float) -> BinProbabilities:
-        return BinProbabilities(np.asarray(self.edges), dirichlet.quantile_shares(np.asarray(self.alpha), q))
+    def make_parameters(self, shares: Array) -> BinProbabilities:
+        return BinProbabilities(np.asarray(self.edges), shares)
 
     def log_density(self, x: ArrayLike, parameters: BinProbabilities) -> Array:
         density = log(parameters.probabilities) - _log_widths(parameters.edges)
@@ -159,15 +151,9 @@ class Histogram(Family[ValueCounts, BinProbabilities, tuple[ValueCounts, ...], A
     def log_predictive(self, x: ArrayLike) -> Array:
         return self.log_density(x, self.mean())
 
-    def log_normaliser(self) -> Array:
-        return dirichlet.log_normaliser(np.asarray(self.alpha))
-
     def log_evidence(self, statistics: ValueCounts) -> Array:
         edges, counts, alpha = self.choose_bins(statistics)
         return np.asarray(dirichlet.log_evidence(np.asarray(alpha), counts) - counts @ _log_widths(edges))
-
-    def draw(self, rng: np.random.Generator, size: int) -> BinProbabilities:
-        return BinProbabilities(np.asarray(self.edges), dirichlet.draw_shares(np.asarray(self.alpha), rng, size))
 
     def sample(self, parameters: BinProbabilities, rng: np.random.Generator, size: int) -> Array:
         bins = rng.choice(len(parameters.probabilities), p=parameters.probabilities, size=size)

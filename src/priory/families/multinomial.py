@@ -35,7 +35,7 @@ class MultinomialStatistics(Statistics):
 @register_family()
 @final
 @dataclass(frozen=True, eq=False)
-class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
+class Multinomial(dirichlet.DirichletBelief, ArrayFamily[MultinomialStatistics, Array]):
     """Whole rows of counts: ``p(x) = P! Π θ_i^x_i / x_i!`` with ``θ ~ Dirichlet(alpha)``.
 
     Parameters
@@ -106,15 +106,6 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
         counted = self._select_counts(statistics)
         return np.asarray(counted / nan_where_zero(counted.sum(axis=-1, keepdims=True)))
 
-    def mode(self) -> Array:
-        return dirichlet.mode_shares(np.asarray(self.alpha))
-
-    def mean(self) -> Array:
-        return dirichlet.mean_shares(np.asarray(self.alpha))
-
-    def quantile(self, q: float) -> Array:
-        return dirichlet.quantile_shares(np.asarray(self.alpha), q)
-
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         """Log probability of documents (…, tokens), including the multinomial coefficient."""
         x = np.asarray(x, dtype=float)
@@ -128,18 +119,12 @@ class Multinomial(ArrayFamily[MultinomialStatistics, Array]):
         drawn = (gammaln(alpha + x) - gammaln(alpha)).sum(axis=-1)
         return np.asarray(drawn + gammaln(mass) - gammaln(mass + length) + _log_coefficient(x))
 
-    def log_normaliser(self) -> Array:
-        return dirichlet.log_normaliser(np.asarray(self.alpha))
-
     def log_evidence(self, statistics: MultinomialStatistics) -> Array:
         """Log evidence of the documents as bags of tokens, including the multinomial coefficients."""
         return dirichlet.log_evidence(np.asarray(self.alpha), statistics.tokens) + statistics.log_ways
 
     def n_parameters(self, statistics: MultinomialStatistics) -> int:
         return statistics.tokens.shape[-1] - 1
-
-    def draw(self, rng: np.random.Generator, size: int) -> Array:
-        return dirichlet.draw_shares(np.asarray(self.alpha, dtype=float), rng, size)
 
     def sample(self, parameters: Array, rng: np.random.Generator, size: int, length: int = 1) -> Array:
         return rng.multinomial(length, parameters, size=size).astype(float)

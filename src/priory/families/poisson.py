@@ -14,10 +14,8 @@ from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
 from priory.core.logspace import MAX_EXACT_COUNT, gammaincinv, gammaln, log, log_factorial, x_log_y
 from priory.core.statistics import Statistics, register_record
 from priory.errors import NotLearnedError
-from priory.families.base import ArrayFamily, GroupedRows, register_family
-from priory.families.column_terms import ColumnTerm, DensityTerm
-from priory.families.open_columns import OpenColumns, OpenPoisson
-from priory.families.open_guards import ColumnGuard, guard_support
+from priory.families.base import ArrayFamily, ColumnTerm, DensityTerm, GroupedRows, register_family
+from priory.families.open_columns import ColumnGuard, OpenColumns, OpenPoisson, guard_support
 
 EXCESS_ROUNDING = 1e-12  # relative error of a sum of logarithms, each of them rounded
 

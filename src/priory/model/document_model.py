@@ -13,11 +13,9 @@ from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import SparseRows, sum_entries
 from priory.model.cells import Cells, TextCells
 from priory.model.model_statistics import (
-    EvidenceTerms,
+    ClassModel,
     ModelStatistics,
     ResolvedPrior,
-    log_class_prior,
-    measure_text_lengths,
 )
 from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments
@@ -25,7 +23,7 @@ from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 
 
 @dataclass(frozen=True, eq=False)
-class DocumentModel:
+class DocumentModel(ClassModel):
     """A text model with its statistics; its input is one column of documents."""
 
     text: TextModel
@@ -33,11 +31,6 @@ class DocumentModel:
     class_prior: ResolvedPrior = "estimated"
 
     n_parts: ClassVar[int] = 1  # the number of terms of the log joint besides the class prior
-
-    @property
-    def classes(self) -> Array:
-        """The labels, sorted."""
-        return self.statistics.classes
 
     @property
     def records(self) -> TextRecords:
@@ -58,26 +51,9 @@ class DocumentModel:
         """Number of columns of each block that corrections encode; texts are not encoded."""
         return [0]
 
-    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """The model without some learned documents: ``total - part``."""
-        return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
-
     def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
         """The model that has learned a sample of documents, and nothing else."""
         return replace(self, statistics=self.observe(cells, group, weight))
-
-    # -- the prior -----------------------------------------------------------------------------------------------
-
-    def log_prior(self) -> Array:
-        """The declared log p(c), (classes,)."""
-        return self._log_prior_of(self.statistics.n)
-
-    def _log_prior_of(self, n: Array) -> Array:
-        return log_class_prior(n, self.class_prior)
-
-    def estimated_log_prior(self) -> Array:
-        """log p(c) estimated from the learned documents, (classes,)."""
-        return log_class_prior(self.statistics.n, "estimated")
 
     # -- scores --------------------------------------------------------------------------------------------------
 
@@ -120,32 +96,17 @@ class DocumentModel:
         ratio = log_sum_exp(by_class, axis=1) - background + n_unknown * np.log(share)
         return np.asarray(ratio / np.maximum(length, 1.0))
 
-    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
-        """Log-likelihood of class prior and text, per document and class."""
-        return self._make_evidence_terms(self.text.score(self.records, _read_documents(cells)), cells)
+    def log_likelihood_terms(self, cells: Sequence[Cells]) -> Array:
+        """log p(text | c) up to a constant, (documents, classes, 1)."""
+        return self.text.score(self.records, _read_documents(cells))[:, :, None]
 
-    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
-        """Leave-one-out `evidence_terms`: each document is scored by the model without it."""
-        return self._make_evidence_terms(self.text.leave_one_out(self.records, _read_documents(cells), group), cells)
-
-    def _make_evidence_terms(self, scores: Array, cells: Sequence[Cells]) -> EvidenceTerms:
-        """Stack the estimated class prior and the scores (documents, classes), with the lengths of the texts."""
-        # (documents, classes), stacked with the scores to (documents, classes, 2)
-        prior = np.repeat(self.estimated_log_prior()[None], len(scores), axis=0)
-        lengths = np.column_stack([np.ones(len(scores)), measure_text_lengths(_read_documents(cells))])
-        return EvidenceTerms(np.stack([prior, scores], axis=2), lengths)
+    def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
+        """Leave-one-out log p(text | c), (documents, classes, 1): each document is scored by the model without it."""
+        return self.text.leave_one_out(self.records, _read_documents(cells), group)[:, :, None]
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
-        """Leave-one-out log p(c, text), (documents, classes): each document is scored by the model without it."""
-        scores = self.text.leave_one_out(self.records, _read_documents(cells), group)
-        return scores + self.leave_one_out_prior(group)
-
-    def leave_one_out_prior(self, group: Array) -> Array:
-        """log p(c) with one document less in each document's own class, (documents, classes)."""
-        # one prior for each distinct class, then one row for each document
-        classes, place = np.unique(group, return_inverse=True)
-        without = [self._log_prior_of(self.statistics.n - (np.arange(len(self.classes)) == c)) for c in classes]
-        return np.stack(without)[place]
+        """Leave-one-out log p(c, text), (documents, classes)."""
+        return self.leave_one_out_terms(cells, group)[:, :, 0] + self.leave_one_out_prior(group)
 
     def find_parts(self) -> list[Array]:
         """Positions of each block's columns among the parts: a single block and part."""

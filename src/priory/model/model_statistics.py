@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy import ndarray as Array
@@ -21,7 +22,7 @@ from priory.core.statistics import (
     register_record,
 )
 from priory.errors import DataError, KindError
-from priory.model.cells import Cells, RowSample, place_columns, take_columns
+from priory.model.cells import Cells, RowSample, TextCells, place_columns, take_columns
 from priory.model.schema import Schema, instantiate_family
 from priory.text.normal_forms import Document
 from priory.text.token_bags import AnyDocuments, count_letters
@@ -280,3 +281,73 @@ class EvidenceTerms:
         # (rows, 1, parts); -inf if a part rules out every class
         best = self.values.max(axis=1, keepdims=True)
         return np.maximum(self.values - np.where(np.isfinite(best), best, 0.0), MIN_RELATIVE_LOG_LIKELIHOOD)
+
+
+class ClassModel(ABC):
+    """What a model of tables and a model of texts share: a class prior, and parts with a log likelihood each."""
+
+    statistics: ModelStatistics
+    class_prior: ResolvedPrior
+
+    @property
+    def classes(self) -> Array:
+        """The labels, sorted."""
+        return self.statistics.classes
+
+    @abstractmethod
+    def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
+        """Statistics of rows, over the classes of this model."""
+
+    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
+        """The model without some learned rows: ``total - part``."""
+        left = self.statistics - self.observe(cells, group, weight)
+        return replace(self, statistics=left)  # type: ignore[type-var]  # every model is a dataclass
+
+    # -- the prior -----------------------------------------------------------------------------------------------
+
+    def log_prior(self) -> Array:
+        """The declared log p(c), (classes,)."""
+        return log_class_prior(self.statistics.n, self.class_prior)
+
+    def estimated_log_prior(self) -> Array:
+        """log p(c) estimated from the learned rows, (classes,)."""
+        return log_class_prior(self.statistics.n, "estimated")
+
+    def leave_one_out_prior(self, group: Array) -> Array:
+        """log p(c) with one row less in each row's own class, (rows, classes)."""
+        own, place = np.unique(group, return_inverse=True)
+        counts = np.repeat(self.statistics.n[None], len(own), axis=0)  # (classes of the rows, classes)
+        counts[np.arange(len(own)), own] -= 1
+        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[place]
+
+    # -- the parts -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def find_parts(self) -> list[Array]:
+        """Positions of each block's columns among the parts of the evidence."""
+
+    @abstractmethod
+    def log_likelihood_terms(self, cells: Sequence[Cells]) -> Array:
+        """log p(x_b | c) of each part b, (rows, classes, parts)."""
+
+    @abstractmethod
+    def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
+        """Leave-one-out log p(x_b | c), (rows, classes, parts)."""
+
+    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
+        """Log-likelihood of the class prior and every part, per row and class."""
+        return self._make_evidence_terms(self.log_likelihood_terms(cells), cells)
+
+    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
+        """Leave-one-out `evidence_terms`: each row is scored by the model without it."""
+        return self._make_evidence_terms(self.leave_one_out_terms(cells, group), cells)
+
+    def _make_evidence_terms(self, terms: Array, cells: Sequence[Cells]) -> EvidenceTerms:
+        """Prepend the estimated class prior to terms (rows, classes, parts), and add the lengths of texts."""
+        # The prior includes all rows, even if a row is left out: one row less in its own class would reveal the class.
+        prior = np.repeat(self.estimated_log_prior()[None], len(terms), axis=0)
+        lengths = np.ones((len(terms), 1 + terms.shape[2]))  # (rows, 1 + parts)
+        for places, x in zip(self.find_parts(), cells, strict=False):
+            if isinstance(x, TextCells):
+                lengths[:, 1 + places[0]] = measure_text_lengths(x.data)
+        return EvidenceTerms(np.concatenate([prior[:, :, None], terms], axis=2), lengths)

@@ -41,69 +41,6 @@ class RowEvidence(NamedTuple):
         return RowEvidence(self.parts[1:], self.values[:, 1:], self.lengths[1:])
 
 
-class OpenModel(Protocol[RowT]):
-    """A mutable model for single rows. Rows that it cannot handle (None, False) are left to the original model."""
-
-    @property
-    def n(self) -> Array:
-        """Number of rows of each class, (classes,)."""
-
-    def read_row(self, x: object, learns: bool) -> RowT | None:
-        """Convert a row; None if it has a new column or an invalid cell."""
-
-    def hash_row(self, row: RowT) -> int:
-        """Sum of the hashes of the cells, as in `hash_labelled_rows`."""
-
-    def make_cells(self, rows: Sequence[RowT]) -> list[Cells]:
-        """Convert rows to blocks of cells for the original model."""
-
-    def measure_row(self, row: RowT) -> int:
-        """Estimate the memory of a row in bytes."""
-
-    def learn(self, row: RowT, group: int) -> None:
-        """Add a row to the counts, including ``n``."""
-
-    def forget(self, row: RowT, group: int, is_new: bool) -> bool:
-        """Remove a row; return False, changing nothing, if the statistics might refuse to subtract it.
-
-        ``is_new``: it was learned after the statistics were last updated.
-        """
-
-    def restart(self, statistics: ModelStatistics) -> None:
-        """Continue from statistics that include all rows so far."""
-
-    @property
-    def needs_record(self) -> bool:
-        """Whether ``log_joint`` needs statistics of all rows first."""
-
-    def follow_record(self, model: Any, share: float) -> None:
-        """Continue from a model with the statistics of all rows, until more than this share of them has changed."""
-
-    def log_joint(self, row: RowT) -> Array | None:
-        """Uncorrected log p(c, x), (classes,)."""
-
-    def log_prior(self) -> Array:
-        """The declared log p(c), (classes,)."""
-
-    def estimated_log_prior(self) -> Array:
-        """log p(c), by the rows learned of each class."""
-
-    def find_prior_shift(self) -> Array | None:
-        """Declared minus estimated log prior; None if they are equal."""
-
-    def evidence(self, row: RowT) -> RowEvidence:
-        """Log-likelihood of the class prior and the texts."""
-
-    def column_evidence(self, row: RowT) -> RowEvidence | None:
-        """Log-likelihood of the class prior, the texts and all columns; None if the full statistics are needed."""
-
-    def list_coded_cells(self, row: RowT) -> Sequence[object]:
-        """The cells that corrections encode, block by block."""
-
-    def list_texts(self, row: RowT) -> Sequence[str | bytes]:
-        """The texts of a row."""
-
-
 class OpenPrior:
     """The class prior, updated row by row."""
 
@@ -137,6 +74,80 @@ class OpenPrior:
         if isinstance(self.class_prior, str) and self.class_prior == "estimated":
             return None
         return self.log_declared() - self.log_estimated()
+
+
+class OpenModel(Protocol[RowT]):
+    """A mutable model for single rows. Rows that it cannot handle (None, False) are left to the original model."""
+
+    prior: OpenPrior
+
+    @property
+    def n(self) -> Array:
+        """Number of rows of each class, (classes,)."""
+        return self.prior.n
+
+    def read_row(self, x: object, learns: bool) -> RowT | None:
+        """Convert a row; None if it has a new column or an invalid cell."""
+
+    def hash_row(self, row: RowT) -> int:
+        """Sum of the hashes of the cells, as in `hash_labelled_rows`."""
+
+    def make_cells(self, rows: Sequence[RowT]) -> list[Cells]:
+        """Convert rows to blocks of cells for the original model."""
+
+    def measure_row(self, row: RowT) -> int:
+        """Estimate the memory of a row in bytes."""
+
+    def learn(self, row: RowT, group: int) -> None:
+        """Add a row to the counts, including ``n``."""
+
+    def forget(self, row: RowT, group: int, is_new: bool) -> bool:
+        """Remove a row; return False, changing nothing, if the statistics might refuse to subtract it.
+
+        ``is_new``: it was learned after the statistics were last updated.
+        """
+
+    def restart(self, statistics: ModelStatistics) -> None:
+        """Continue from statistics that include all rows so far."""
+        return
+
+    @property
+    def needs_record(self) -> bool:
+        """Whether ``log_joint`` needs statistics of all rows first."""
+        return False
+
+    def follow_record(self, model: Any, share: float) -> None:
+        """Continue from a model with the statistics of all rows, until more than this share of them has changed."""
+        return
+
+    def log_joint(self, row: RowT) -> Array | None:
+        """Uncorrected log p(c, x), (classes,)."""
+
+    def log_prior(self) -> Array:
+        """The declared log p(c), (classes,)."""
+        return self.prior.log_declared()
+
+    def estimated_log_prior(self) -> Array:
+        """log p(c), by the rows learned of each class."""
+        return self.prior.log_estimated()
+
+    def find_prior_shift(self) -> Array | None:
+        """Declared minus estimated log prior; None if they are equal."""
+        return self.prior.find_shift()
+
+    def evidence(self, row: RowT) -> RowEvidence:
+        """Log-likelihood of the class prior and the texts."""
+
+    def column_evidence(self, row: RowT) -> RowEvidence | None:
+        """Log-likelihood of the class prior, the texts and all columns; None if the full statistics are needed."""
+        return self.evidence(row)
+
+    def list_coded_cells(self, row: RowT) -> Sequence[object]:
+        """The cells that corrections encode, block by block."""
+        return ()
+
+    def list_texts(self, row: RowT) -> Sequence[str | bytes]:
+        """The texts of a row."""
 
 
 class OpenSample(Generic[RowT]):
@@ -229,17 +240,13 @@ class OpenSample(Generic[RowT]):
 BOTH_PARTS = np.arange(2)  # the class prior, and the text
 
 
-class OpenTexts:
+class OpenTexts(OpenModel[Document]):
     """A `DocumentModel` that learns, forgets and scores text by text."""
 
     def __init__(self, model: DocumentModel) -> None:
         self.prior = OpenPrior(model.statistics.n, model.class_prior)
         self.counts = OpenCounts(model.text, model.records)
         self._key = hash_column_name(TEXT_COLUMN_NAMES[0])
-
-    @property
-    def n(self) -> Array:
-        return self.prior.n
 
     @staticmethod
     def can_open(model: DocumentModel) -> bool:
@@ -279,40 +286,15 @@ class OpenTexts:
         self.prior.count(group, -1.0)
         return True
 
-    def restart(self, statistics: ModelStatistics) -> None:
-        """Do nothing: the counts include all texts."""
-
-    @property
-    def needs_record(self) -> bool:
-        return False
-
-    def follow_record(self, model: DocumentModel, share: float) -> None:
-        """Do nothing: no choice depends on all texts."""
-
     # -- scoring -------------------------------------------------------------------------------------------------
 
     def log_joint(self, row: Document) -> Array:
         return self.counts.log_likelihood(row) + self.log_prior()
 
-    def log_prior(self) -> Array:
-        return self.prior.log_declared()
-
-    def estimated_log_prior(self) -> Array:
-        return self.prior.log_estimated()
-
-    def find_prior_shift(self) -> Array | None:
-        return self.prior.find_shift()
-
     def evidence(self, row: Document) -> RowEvidence:
         values = np.empty((len(self.n), 2))
         values[:, 0], values[:, 1] = self.prior.log_estimated(), self.counts.log_likelihood(row)
         return RowEvidence(BOTH_PARTS, values, np.array([1.0, measure_text_length(row)]))
-
-    def column_evidence(self, row: Document) -> RowEvidence:
-        return self.evidence(row)
-
-    def list_coded_cells(self, row: Document) -> Sequence[object]:
-        return ()
 
     def list_texts(self, row: Document) -> Sequence[Document]:
         return (row,)

@@ -17,13 +17,12 @@ from numpy import ndarray as Array
 from priory.core._kernel.rows import hash_numbers
 from priory.core.content_hash import WORD_MASK, hash_bytes, hash_value, scramble_number
 from priory.core.input_guard import name_cells
-from priory.families.open_columns import OpenColumns
-from priory.families.open_guards import ColumnGuard
+from priory.families.open_columns import ColumnGuard, OpenColumns
 from priory.families.text import split_record
 from priory.families.value_counts import CategoricalCells, encode_values
 from priory.model.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_column_name
 from priory.model.model_statistics import ModelStatistics, measure_text_length
-from priory.model.open_model import OpenPrior, RowEvidence
+from priory.model.open_model import OpenModel, OpenPrior, RowEvidence
 from priory.model.schema import ColumnBlock, instantiate_family, split_row
 from priory.model.table_model import Model
 from priory.tables.table import MAX_EXACT_INTEGER
@@ -87,7 +86,7 @@ class ClassGuard:
             yield np.array(row[place], dtype=float) if is_number else row[place], guards
 
 
-class OpenTable:
+class OpenTable(OpenModel[SingleRow]):
     """A `Model` that learns, forgets and scores row by row.
 
     ``new_columns`` controls columns that are not in the schema, and ``missing_is_error`` missing cells.
@@ -111,10 +110,6 @@ class OpenTable:
             hash_column_name(name) ^ (int(ZERO_HASH) if kind == "number" else 0) for name, kind in self.columns
         ]
         self._number_keys = np.array([self._keys[j] for j in self._numbers], dtype=np.uint64)
-
-    @property
-    def n(self) -> Array:
-        return self.prior.n
 
     @staticmethod
     def can_open(model: Model) -> bool:
@@ -287,15 +282,6 @@ class OpenTable:
         for text in self.texts:
             joint = joint + text.log_likelihood(row)
         return joint
-
-    def log_prior(self) -> Array:
-        return self.prior.log_declared()
-
-    def estimated_log_prior(self) -> Array:
-        return self.prior.log_estimated()
-
-    def find_prior_shift(self) -> Array | None:
-        return self.prior.find_shift()
 
     def evidence(self, row: SingleRow) -> RowEvidence:
         values, lengths = np.empty((len(self.n), 1 + len(self.texts))), np.ones(1 + len(self.texts))

@@ -4,13 +4,18 @@
 
 A `Model` holds both, with the declared class prior and the kind of parameter estimate. Everything else is a function of
 these: the family of each column, the probability that each column depends on the class, and the terms of the sum above.
+
+The family of each column is chosen by evidence. Leave-one-out is by subtraction: each row is scored by the model
+without it, ``total - row``, without refitting. Families whose statistics are arrays are evaluated on rows x columns at
+once: entry (i, j) is the statistics of column j without row i. Families that count values are evaluated once for each
+value of each class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy import ndarray as Array
@@ -20,23 +25,137 @@ from priory.core.sparse_rows import SparseRows
 from priory.families import Text
 from priory.families.base import AnyFamily
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
+from priory.families.leave_one_out import LeaveOneOutResult
 from priory.families.text import TextStatistics
-from priory.model.cells import Cells, TextCells, find_filled, take_columns, take_rows
-from priory.model.family_choice import (
-    FamilyChoice,
-    argmax_evidence,
-    leave_out_block,
-)
-from priory.model.model_statistics import (
-    EvidenceTerms,
-    ModelStatistics,
-    ResolvedPrior,
-    log_class_prior,
-    measure_text_lengths,
-    observe_cells,
-)
-from priory.model.schema import Schema, family_with_prior, instantiate_family
+from priory.families.value_counts import ValueCounts
+from priory.model.cells import BlockRecord, CellData, Cells, TextCells, find_filled, take_columns, take_rows
+from priory.model.model_statistics import ClassModel, ModelStatistics, ResolvedPrior, observe_cells
+from priory.model.schema import Candidate, ColumnBlock, Schema, family_with_prior, instantiate_family
 from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
+
+EVIDENCE_TIE_TOLERANCE = 1e-6  # nats
+
+
+class FamilyChoice(NamedTuple):
+    """Columns of one block and their best family."""
+
+    block: int
+    positions: Array  # (columns,): within the block
+    family: AnyFamily
+    statistics: BlockRecord
+
+    def log_likelihood(self, x: CellData, estimate: str) -> Array:
+        """log p(x_j | c), (rows, classes, columns)."""
+        return self.family.log_likelihood(self.statistics, x, estimate)
+
+    def score(self, x: CellData, estimate: str) -> Array:
+        """Log-likelihoods summed over the columns, (rows, classes)."""
+        return self.family.score(self.statistics, x, estimate)
+
+
+def argmax_evidence(evidence: Array) -> Array:
+    """Index of the best along the first axis; ties, up to rounding, go to the first (the simplest family)."""
+    defined = np.nan_to_num(evidence, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+    return np.argmax(defined >= defined.max(axis=0) - EVIDENCE_TIE_TOLERANCE, axis=0)
+
+
+def leave_out_block(
+    block: ColumnBlock, records: Sequence[BlockRecord], cells: Cells, group: Array, estimate: str
+) -> Array:
+    """Leave-one-out terms (rows, classes, columns); the family is chosen without the row as well."""
+    answers = [
+        _leave_out_by_value(candidate, record, cells, group, estimate)
+        if isinstance(record, tuple)
+        else _leave_out_by_cell(candidate, record, cells, group, estimate)
+        for candidate, record in zip(block.candidates, records, strict=True)
+    ]
+    best = argmax_evidence(np.array([evidence for evidence, _ in answers]))  # (rows, columns)
+    terms = answers[0][1]
+    # terms of the candidate with the largest evidence, per row and column
+    for k, (_, other) in enumerate(answers[1:], start=1):
+        terms = np.where((best == k)[:, None], other, terms)
+    return terms
+
+
+def _leave_out_by_cell(
+    candidate: Candidate, record: BlockRecord, cells: Cells, group: Array, estimate: str
+) -> tuple[Array, Array]:
+    """Evidence (rows, columns) and terms (rows, classes, columns), for statistics that are arrays."""
+    assert not isinstance(record, tuple)
+    x = np.asarray(cells.data, dtype=float)
+    rows, classes = len(x), len(record.n)
+    evidence, terms = np.full(x.shape, -np.inf), np.zeros((rows, classes, x.shape[1]))
+    # A column with two values outside the family's support keeps at least one of them without any row: skip it.
+    outside = getattr(record, "outside", np.zeros(record.n.shape)).sum(axis=0)
+    usable = np.flatnonzero(outside < 2)
+    if not len(usable):
+        return evidence, terms
+    # One class at a time: all cells of its rows are laid out as columns of a single row of this class.
+    for c in np.unique(group):
+        own = np.flatnonzero(group == c)
+        flat = x[np.ix_(own, usable)].reshape(1, -1)  # (1, rows x columns)
+        part = instantiate_family(candidate).observe(flat, np.array([c], dtype=np.int32), classes)
+        left = take_columns(record, np.tile(usable, len(own))) - part
+        family = family_with_prior(candidate, left)
+        evidence[np.ix_(own, usable)] = family.evidence(left).reshape(len(own), len(usable))
+        found = (
+            family.log_likelihood(left, flat, estimate)[0].reshape(classes, len(own), len(usable)).transpose(1, 0, 2)
+        )
+        terms[np.ix_(own, np.arange(classes), usable)] = found
+    return evidence, terms
+
+
+def _leave_out_by_value(
+    candidate: Candidate, record: tuple[ValueCounts, ...], cells: Cells, group: Array, estimate: str
+) -> tuple[Array, Array]:
+    """Evidence and terms for counted values: rows of one class with the same value have the same result."""
+    rows, classes, has_closed_form = len(group), len(record[0].n), estimate in ("predictive", "mean")
+    evidence, terms = np.empty((rows, len(record))), np.empty((rows, classes, len(record)))
+    for j, counts in enumerate(record):
+        column = cells.take_columns(np.array([j]))
+        # distinct pairs of value and class; ``back`` (rows,) is the pair of each row
+        pairs = np.stack([column.rank_column(0), group.astype(float)])
+        _, first, back = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
+        distinct = column.take_rows(first)
+        found = _leave_out_in_closed_form(candidate, counts, distinct, group[first]) if has_closed_form else None
+        if found is None:
+            answers = [
+                _leave_out_one_value(candidate, counts, column.take_rows(slice(i, i + 1)), group[i], estimate)
+                for i in first
+            ]
+            found = LeaveOneOutResult(np.array([e for e, _ in answers]), np.array([t for _, t in answers]))
+        evidence[:, j], terms[:, :, j] = found.evidence[back], found.terms[back]
+    return evidence, terms
+
+
+def _leave_out_in_closed_form(
+    candidate: Candidate, counts: ValueCounts, column: Cells, group: Array
+) -> LeaveOneOutResult | None:
+    """Compute all values at once if the family has a closed form; leaving out a missing cell changes nothing."""
+    family_class: Any = candidate if isinstance(candidate, type) else type(candidate)
+    declared = None if isinstance(candidate, type) else candidate
+    present = ~column.find_missing()[:, 0]
+    left: LeaveOneOutResult | None = family_class.leave_one_out(
+        counts, column.take_rows(present).data, group[present], declared
+    )
+    if left is None or present.all():
+        return left
+    family = family_with_prior(candidate, (counts,))
+    evidence = np.full(len(group), family.evidence((counts,))[0])
+    terms = np.zeros((len(group), len(counts.n)))
+    evidence[present], terms[present] = left
+    return LeaveOneOutResult(evidence, terms)
+
+
+def _leave_out_one_value(
+    candidate: Candidate, counts: ValueCounts, cell: Cells, c: int, estimate: str
+) -> tuple[float, Array]:
+    """Evidence and terms (classes,) of one value of class number ``c``, by subtraction."""
+    part = instantiate_family(candidate).observe(cell.data, np.array([c], dtype=np.int32), len(counts.n))
+    left = (counts - part[0],)
+    family = family_with_prior(candidate, left)
+    return float(family.evidence(left)[0]), family.log_likelihood(left, cell.data, estimate)[0, :, 0]
+
 
 MAX_ROWS_TO_LEAVE_ONE_OUT, MAX_CLASSES_TO_LEAVE_ONE_OUT = 50_000, 64
 MIN_SMOOTHING_SHARE = 0.05  # virtual rows per value, relative to the smallest class: fewer are not reported
@@ -44,18 +163,13 @@ LEAVE_ONE_OUT_CHUNK_CELLS = 1 << 20  # terms computed at a time: a few hundred m
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(ClassModel):
     """Naive Bayes for a table: declared parameters and learned statistics."""
 
     schema: Schema
     statistics: ModelStatistics
     estimate: str = "predictive"
     class_prior: ResolvedPrior = "estimated"
-
-    @property
-    def classes(self) -> Array:
-        """The labels, sorted."""
-        return self.statistics.classes
 
     @property
     def n_parts(self) -> int:
@@ -82,26 +196,12 @@ class Model:
         """Number of columns of each block that corrections encode; texts are not encoded."""
         return [0 if block.kind == "text" else len(block.names) for block in self.schema.blocks]
 
-    def forget(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> Self:
-        """The model without some learned rows: ``total - part``."""
-        return replace(self, statistics=self.statistics - self.observe(cells, group, weight))
-
     def learn_sample_alone(self, cells: Sequence[Cells], group: Array, weight: Array | None, n: Array) -> Self:
         """The model with the texts of a sample alone, and its ``n`` (classes,) rows; its columns stay as they are."""
         texts, blocks = self.take_texts()
         counted = texts.observe([cells[b] for b in blocks], group, weight)
         parts = dict(enumerate(self.statistics.parts)) | dict(zip(blocks, counted.parts, strict=True))
         return replace(self, statistics=replace(self.statistics, n=n, parts=tuple(parts.values())))
-
-    # -- the prior -----------------------------------------------------------------------------------------------
-
-    def log_prior(self) -> Array:
-        """The declared log p(c), (classes,)."""
-        return log_class_prior(self.statistics.n, self.class_prior)
-
-    def estimated_log_prior(self) -> Array:
-        """log p(c) estimated from the learned rows, (classes,)."""
-        return log_class_prior(self.statistics.n, "estimated")
 
     # -- the families --------------------------------------------------------------------------------------------
 
@@ -186,20 +286,6 @@ class Model:
         """log p(x) of learned rows, each by the model without it, (rows,)."""
         return log_sum_exp(self.leave_one_out(cells, group), axis=1)
 
-    def evidence_terms(self, cells: Sequence[Cells]) -> EvidenceTerms:
-        """Log-likelihood of the class prior and every column, per row and class."""
-        return self._make_evidence_terms(self.log_likelihood_terms(cells), cells)
-
-    def _make_evidence_terms(self, terms: Array, cells: Sequence[Cells]) -> EvidenceTerms:
-        """Prepend the estimated class prior to terms (rows, classes, columns), and add the lengths of texts."""
-        # The prior includes all rows, even if a row is left out: one row less in its own class would reveal the class.
-        prior = np.repeat(self.estimated_log_prior()[None], len(terms), axis=0)
-        lengths = np.ones((len(terms), 1 + terms.shape[2]))  # (rows, 1 + columns)
-        for places, x in zip(self.schema.find_places(), cells, strict=False):
-            if isinstance(x, TextCells):
-                lengths[:, 1 + places[0]] = measure_text_lengths(x.data)
-        return EvidenceTerms(np.concatenate([prior[:, :, None], terms], axis=2), lengths)
-
     def find_parts(self) -> list[Array]:
         """Positions of each block's columns among the parts of the evidence."""
         return self.schema.find_places()
@@ -250,13 +336,6 @@ class Model:
             joint[part] += self.leave_one_out_terms(take_rows(cells, part), group[part]).sum(axis=2)
         return joint
 
-    def leave_one_out_prior(self, group: Array) -> Array:
-        """log p(c) with one row less in each row's own class, (rows, classes)."""
-        own, place = np.unique(group, return_inverse=True)
-        counts = np.repeat(self.statistics.n[None], len(own), axis=0)  # (classes of the rows, classes)
-        counts[np.arange(len(own)), own] -= 1
-        return np.stack([log_class_prior(n, self.class_prior) for n in counts])[place]
-
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """Leave-one-out log p(x_j | c), (rows, classes, columns)."""
         terms = np.zeros((len(group), len(self.classes), len(self.schema.names)))
@@ -267,7 +346,3 @@ class Model:
             else:
                 terms[:, :, places] = leave_out_block(block, records, x, group, self.estimate)
         return terms
-
-    def leave_one_out_evidence(self, cells: Sequence[Cells], group: Array) -> EvidenceTerms:
-        """Leave-one-out `evidence_terms`: each row is scored by the model without it."""
-        return self._make_evidence_terms(self.leave_one_out_terms(cells, group), cells)
