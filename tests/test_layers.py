@@ -141,7 +141,7 @@ def test_few_modules_own_each_kernel():
         ("products", "core/exact_products.py"),
         ("gamma", "core/logspace.py"),
         ("rows", "calibration/logit_terms.py"),
-        ("rows", "calibration/row_corrections.py"),
+        ("rows", "calibration/corrections.py"),
         ("rows", "families/open_columns.py"),
         ("rows", "model/open_table.py"),
         ("trees", "calibration/logit_terms.py"),

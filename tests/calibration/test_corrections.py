@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 
 import priory as pr
 from priory import inbox
-from priory.calibration.member_pool import MemberPool, fit_pool, pool_answers
+from priory.calibration.members import MemberPool, fit_pool, pool_answers
 from priory.calibration.tempering import (
     PRECISION_ABOUT_MEAN,
     PRECISION_OF_EXPONENT,

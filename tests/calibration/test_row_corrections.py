@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from priory.calibration import row_corrections
-from priory.calibration.row_corrections import step_tempering, weigh_evidence
+from priory.calibration import corrections
+from priory.calibration.corrections import step_tempering, weigh_evidence
 from priory.calibration.tempering import Tempering
 from priory.core.logspace import log_normalise_row
 from priory.model.open_model import RowEvidence
@@ -25,7 +25,7 @@ def test_a_step_is_the_same_by_the_compiled_loop_and_by_its_twin(monkeypatch, cl
         count = float(rng.integers(1, 4))
         compiled = step_tempering(compiled, evidence, group, count)
         with monkeypatch.context() as patched:
-            patched.setattr(row_corrections, "kernel", rows_reference)
+            patched.setattr(corrections, "kernel", rows_reference)
             readable = step_tempering(readable, evidence, group, count)
         for name in ("weights", "exponents", "precision"):
             np.testing.assert_allclose(getattr(compiled, name), getattr(readable, name), rtol=1e-10)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from priory.calibration.dual_ascent import DualAscent, TokenRegression, compute_probabilities
+from priory.calibration.solvers import DualAscent, TokenRegression, compute_probabilities
 from priory.core import sparse_rows
 from priory.core._kernel import sparse
 from priory.core.sparse_rows import (

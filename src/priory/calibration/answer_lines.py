@@ -15,9 +15,9 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.calibration.corrections import CalibratedModel, Corrections, find_column_parts, find_text_parts
-from priory.calibration.linear_members import LinearMember
-from priory.calibration.logit_parts import LogitParts, look_up_cells, sum_parts
-from priory.calibration.members import EncodedRows
+from priory.calibration.encoded_rows import EncodedRows
+from priory.calibration.logit_terms import LogitParts, look_up_cells, sum_parts
+from priory.calibration.members import LinearMember
 from priory.core.logspace import log_normalise, log_sum_exp, normalise
 from priory.core.sparse_rows import SparseRows
 from priory.model.cells import Cells, take_rows

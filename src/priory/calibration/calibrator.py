@@ -16,13 +16,20 @@ from priory.calibration.corrections import (
     count_terms_per_row,
     find_column_parts,
     find_text_parts,
+    step_tempering,
 )
-from priory.calibration.gaussian_member import MAX_GAUSSIAN_COLUMNS, GaussianMember, choose_gaussian
-from priory.calibration.linear_members import NO_PAIRS, LinearMember, SlopeMember, make_constant
-from priory.calibration.member_pool import fit_pool
-from priory.calibration.members import EncodedRows, Member, look_up_codes
-from priory.calibration.missing_cells import GapCompletion
-from priory.calibration.row_corrections import step_tempering
+from priory.calibration.encoded_rows import EncodedRows, GapCompletion, look_up_codes
+from priory.calibration.members import (
+    MAX_GAUSSIAN_COLUMNS,
+    NO_PAIRS,
+    GaussianMember,
+    LinearMember,
+    Member,
+    SlopeMember,
+    choose_gaussian,
+    fit_pool,
+    make_constant,
+)
 from priory.calibration.row_folds import RowFolds, assign_folds
 from priory.calibration.solvers import LockstepProblem, Solution, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot

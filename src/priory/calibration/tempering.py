@@ -20,7 +20,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeCounts, CodeEvidence
-from priory.calibration.members import EncodedRows, look_up_codes
+from priory.calibration.encoded_rows import EncodedRows, look_up_codes
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise
 from priory.core.statistics import register_record

@@ -12,10 +12,9 @@ from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.corrections import CalibratableModel, Corrections
-from priory.calibration.dual_ascent import StrengthSearch, TokenRegression, search_strength, solve_regression
-from priory.calibration.linear_members import NO_PAIRS, LinearMember
-from priory.calibration.member_pool import MemberPool, fit_share
+from priory.calibration.members import NO_PAIRS, LinearMember, MemberPool, fit_share
 from priory.calibration.row_folds import RowFolds
+from priory.calibration.solvers import StrengthSearch, TokenRegression, search_strength, solve_regression
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_tempering, to_classes, to_logits
 from priory.calibration.token_shares import MAX_CELLS, MAX_FEW_TEXTS, choose_exponent, score_by_shares

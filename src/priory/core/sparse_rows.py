@@ -277,7 +277,7 @@ def ascend_answers(
 ) -> None:
     """Run one pass of dual coordinate ascent over the rows in ``order``.
 
-    ``answers``, ``weights``, ``shift`` and ``moved`` are updated in place. See `priory.calibration.dual_ascent`.
+    ``answers``, ``weights``, ``shift`` and ``moved`` are updated in place. See `priory.calibration.solvers`.
     """
     assert offset.shape[1] <= MAX_LOGITS
     kernel.ascend_rows(

@@ -18,7 +18,7 @@ from numpy import ndarray as Array
 
 from priory.calibration import logit_terms
 from priory.calibration.corrections import CalibratedModel, Corrections
-from priory.calibration.missing_cells import N_NEAREST, OTHER_LABEL
+from priory.calibration.encoded_rows import N_NEAREST, OTHER_LABEL
 from priory.calibration.table_encoding import MAX_STANDARD_SCORE, N_LEVELS, RANK_STEPS, VALUE_BITS, TableEncoding
 from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import log_normalise

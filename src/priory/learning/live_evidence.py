@@ -17,7 +17,7 @@ from numpy import ndarray as Array
 
 from priory.calibration.code_counts import count_learned_codes, find_log_ratios, find_log_shares
 from priory.calibration.corrections import Corrections
-from priory.calibration.members import RowCodes
+from priory.calibration.encoded_rows import RowCodes
 from priory.model.model_statistics import log_class_prior
 from priory.model.open_model import RowT
 

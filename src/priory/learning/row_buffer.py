@@ -17,8 +17,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.corrections import Corrections, Succession
-from priory.calibration.row_corrections import RowCorrections, step_tempering
+from priory.calibration.corrections import Corrections, RowCorrections, Succession, step_tempering
 from priory.core.content_hash import hash_value
 from priory.core.logspace import log_normalise_row
 from priory.learning.learned import Learned, settle
