@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-MAX_KERNEL_Z = 1e140  # the square of anything farther out would overflow; the verdict is the same
+MAX_KERNEL_Z = 1e130  # the square of anything farther out would overflow; the verdict is the same
 
 
 def group_sums(x: np.ndarray, group: np.ndarray, weight: np.ndarray | None, groups: int) -> np.ndarray:

@@ -123,7 +123,7 @@ def gaussian(record, j):
     constant = log_gamma(shape + 0.5) - log_gamma(shape) - 0.5 * np.log(np.pi * wide) - math.log(unit)
 
     def log_p(x):
-        z = np.clip(x / float(unit) - centre, -1e140, 1e140)
+        z = np.clip(x / float(unit) - centre, -1e130, 1e140)
         return np.where(some, constant - (shape + 0.5) * np.log1p(z * z / wide), 0.0)
 
     return evidence if np.isfinite(evidence) else -np.inf, log_p

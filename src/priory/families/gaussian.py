@@ -24,7 +24,7 @@ from priory.families.moments import MIN_CLASS_VARIANCE_SHARE, Moments
 from priory.families.open_columns import ColumnGuard, OpenColumns, OpenGaussians, guard_moments
 
 MAX_STEP_IN_UNITS = 1e100
-MAX_ABS_Z = 1e140  # clipped here: the square of a larger value would overflow, and the result is the same
+MAX_ABS_Z = 1e130  # clipped here: the square of a larger value, times a precision, might overflow
 
 
 def _find_variance_floor(statistics: Moments) -> Array:

@@ -49,7 +49,7 @@ def code_counts(const int32_t[:, ::1] codes, const int64_t[::1] starts, const in
     return np.asarray(counts)
 
 
-cdef double FAR = 1e140  # clipped here: the square of a larger value would overflow, and the result is the same
+cdef double FAR = 1e130  # clipped here: the square of a larger value, times a precision, might overflow
 
 
 cdef inline double near(double z) noexcept nogil:
