@@ -18,9 +18,10 @@ def _mixed():
     frame = pd.DataFrame({
         HOSTILE: rng.normal(y, 1.0),
         SCRIPT: np.array(["it's", "\\", "<b>"])[np.clip(y + rng.integers(-1, 2, 300), 0, 2)],
-        "plain": np.round(rng.exponential(1 + y), 1),
-        "gaps": np.where(rng.random(300) < 0.2, np.nan, rng.normal(y)),
-        "both": np.array(["u", "v"])[((rng.random(300) < 0.5) ^ (y == 2)).astype(int)],
+        "p0": np.round(rng.exponential(1 + y), 1),
+        "priory_row": np.where(rng.random(300) < 0.2, np.nan, rng.normal(y)),
+        "best": np.array(["u", "v"])[((rng.random(300) < 0.5) ^ (y == 2)).astype(int)],
+        "constant": ["same"] * 300,
     })  # fmt: skip
     return frame, np.array([SCRIPT, "'; DROP TABLE rows; --", "no"])[y]
 
@@ -53,7 +54,14 @@ def _dates():
     return pd.DataFrame({"when": when, "n": rng.normal(y)}), np.where(y, "late", "early")
 
 
-TABLES = {"mixed": _mixed, "numbers": _numbers, "labels": _labels, "dates": _dates}
+def _far():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, 256)
+    columns = {"huge": rng.normal(y) * 1e300, "tiny": rng.normal(y) * 1e-300, "close": 2.0**53 + 8 * y}
+    return pd.DataFrame(columns | {"ranked": rng.permutation(256) + 100.0 * y}), y - 1
+
+
+TABLES = {"far": _far, "mixed": _mixed, "numbers": _numbers, "labels": _labels, "dates": _dates}
 
 
 @cache

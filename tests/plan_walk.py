@@ -88,7 +88,7 @@ def _density(term, x):
     with np.errstate(over="ignore", divide="ignore"):
         match term.form:
             case "student" | "normal":
-                z = np.clip(x / term.unit - p["centre"], -1e140, 1e140)
+                z = np.clip(x / term.unit - p["centre"], -1e130, 1e140)
                 square = p["precision"] * z**2
                 value = p["constant"] - (p["power"] * np.log1p(square) if "power" in p else square / 2)
             case "gamma" if x > 0:
@@ -139,9 +139,9 @@ def _complete(plan, row, texts):
         for j, column in enumerate(columns):
             if j in missing:
                 continue
-            own, kept = _rank(plan, j, row[column]), [_rank(plan, j, cell) for cell in gaps.cells[j]]
-            away = own - np.array(kept)
-            key += away**2 if gaps.ranks[j] is not None else gaps.other_label * (away != 0)
+            rank = plan.codes[gaps.ranks[j]]
+            away = _code(rank, row[column]) - np.array([_code(rank, cell) for cell in gaps.cells[j]])
+            key += away**2 if isinstance(rank, steps.Bins) else gaps.other_label * (away != 0)
         nearest = np.argsort(key, kind="stable")[: gaps.n_nearest]
         answers = []
         for k in nearest:
@@ -159,16 +159,9 @@ def _complete(plan, row, texts):
     tempered = tempered + sum(score for _, score in texts)
     n_gaps = len(missing) + sum(not row[t] for t in gaps.texts)
     text_columns = [tokens.column for tokens in plan.tokens]
-    n_present = sum(row[c] is not None for c in columns) + sum(bool(row[t]) for t in text_columns)
+    n_present = sum(row[columns[j]] is not None for j in gaps.counted) + sum(bool(row[t]) for t in text_columns)
     m = (n_gaps / (n_gaps + n_present)) ** gaps.power
     return (1 - m) * mean + m * tempered
-
-
-def _rank(plan, j, cell):
-    number = plan.gaps.ranks[j]
-    if number is not None:
-        return int(np.rint(_number(plan.numbers[number], cell)))
-    return _code(plan.codes[plan.gaps.codes[j]], cell)
 
 
 def _limit(limit, log_p):

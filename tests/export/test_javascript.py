@@ -67,6 +67,16 @@ def test_texts_are_split_as_the_model_does(options, tmp_path):
 
 
 @needs_node
+def test_an_empty_label_that_was_learned_is_no_missing_cell(tmp_path):
+    rows = [{"a": "", "b": "u"}, {"a": "x", "b": "u"}, {"a": "x", "b": "w"}] * 10
+    model = pr.NaiveBayes().fit(rows, ["1", "2", "10"] * 10)
+    asked = [{"a": "", "b": "u"}, {"a": None, "b": "u"}]
+    np.testing.assert_allclose(ask(tmp_path, compile_plan(model), asked), model.predict_proba(asked), atol=1e-9)
+    nothing = ask(tmp_path, compile_plan(model), [{"a": None, "b": ""}])
+    np.testing.assert_allclose(nothing, model.predict_proba([{"a": None, "b": None}]), atol=1e-9)
+
+
+@needs_node
 def test_a_ledger_and_changes_are_of_the_same_answers(tmp_path):
     model, (_, rows) = make_model("labels", "loo"), make_rows("labels")
     [found] = ask(

@@ -100,12 +100,12 @@ def feed(model, rows):
 
 
 @pytest.mark.parametrize("calibrate", ["loo", False])
-@pytest.mark.parametrize("name", ["mixed", "numbers", "labels"])
+@pytest.mark.parametrize("name", ["far", "mixed", "numbers", "labels"])
 def test_default_models_of_numbers_and_labels(name, calibrate):
     model, (asked, rows) = make_model(name, calibrate), make_rows(name)
     session = onnxruntime.InferenceSession(pr.to_onnx(model).SerializeToString())
     inputs = feed(model, rows)
-    if name == "numbers":
+    if name in ("far", "numbers"):
         inputs = {"X": np.concatenate([*inputs.values()], axis=1)}
     _, found = session.run(None, inputs)
     np.testing.assert_allclose(found, model.predict_proba(asked), atol=1e-9)
@@ -131,9 +131,10 @@ def test_texts_are_given_as_tokens(options):
             "pairs=False",
         ),
         (pr.TextClassifier(buckets=32).fit(["a b c", "d e f"], ["x", "y"]), "hashed words"),
+        (pr.NaiveBayes().fit([{"a": ""}, {"a": "x"}] * 10, [0, 1] * 10), "the label ''"),
         (nb.BernoulliNB(alpha=0.0).fit([[1], [0]], [0, 1]), "use an alpha above 0"),
     ],
-    ids=["pairs", "buckets", "certain"],
+    ids=["pairs", "buckets", "empty", "certain"],
 )
 def test_what_onnx_cannot_say_is_refused(model, message):
     with pytest.raises(DataError) as error:

@@ -6,6 +6,7 @@ import pytest
 import priory as pr
 from exported_models import TABLES, make_model, make_rows
 from plan_walk import answer
+from priory.core.column_kernels import round_to_bits
 from priory.errors import DataError
 from priory.export.plan_sources import compile_plan
 from priory.export.scoring_plan import find_thresholds
@@ -64,10 +65,8 @@ def test_without_training_rows_members_read_gaps():
 
 def test_thresholds_need_no_rounding():
     edges = np.array([-1.5, 0.1, 3.0, 1e300])
-    found = find_thresholds(edges)
+    found = find_thresholds(edges, lambda x: round_to_bits(x, 10))
     below = np.nextafter(found, -np.inf)
-    from priory.core.column_kernels import round_to_bits
-
     assert (round_to_bits(found, 10) >= edges).all()
     assert (round_to_bits(below, 10) < edges).all()
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import priory as pr
 import query_databases as databases
 from exported_models import HOSTILE, TABLES, make_model, make_rows
 from priory.errors import DataError
@@ -55,6 +56,23 @@ def test_names_and_labels_are_quoted():
     )
 
 
+def test_a_model_of_one_class_has_a_query(ask):
+    model = pr.NaiveBayes().fit([{"n": 1.0}, {"n": 2.0}] * 10, ["only"] * 20)
+    for dialect in ("duckdb", "sqlite", "postgres"):
+        [row] = ask(dialect, write_sql(compile_plan(model), TABLE, dialect), TABLE, ["n"], ["n"], [{"n": 1.5}])
+        assert float(row["P(only)"]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("dialect", "names"), [("duckdb", ["Size", "size"]), ("postgres", [f"{'n' * 63}1", f"{'n' * 63}2"])]
+)
+def test_names_that_a_database_takes_for_one_are_refused(dialect, names):
+    plan = compile_plan(pr.NaiveBayes().fit([dict.fromkeys(names, 1.0), dict.fromkeys(names, 2.0)] * 10, [0, 1] * 10))
+    with pytest.raises(DataError, match=f"are the same name to {dialect}"):
+        write_sql(plan, "rows", dialect)
+    assert write_sql(plan, "rows", "sqlite" if dialect == "postgres" else "postgres")
+
+
 def test_a_query_without_training_rows_is_shorter():
     model = make_model("mixed", "loo")
     full, less = (write_sql(compile_plan(model, rows), "rows", "duckdb") for rows in (True, False))
@@ -64,8 +82,6 @@ def test_a_query_without_training_rows_is_shorter():
 
 
 def test_what_sql_cannot_say_is_refused_in_one_line():
-    import priory as pr
-
     plan = compile_plan(pr.TextClassifier().fit(["win cash", "lunch at noon"] * 10, ["spam", "ham"] * 10))
     with pytest.raises(DataError, match="holds texts, which SQL cannot split into words"):
         write_sql(plan, "rows", "duckdb")

@@ -136,7 +136,7 @@ class ColumnCodes:
         return max(-MAX_STANDARD_SCORE, min(away, MAX_STANDARD_SCORE))
 
     @cached_property
-    def _ranks(self) -> Array:
+    def ranks(self) -> Array:
         """(knots,): the rank of each knot among the rows."""
         # the normal distribution function of the scores
         return RANK_STEPS * np.array([erfc(-score / sqrt(2)) / 2 for score in self.scores.tolist()])
@@ -146,7 +146,7 @@ class ColumnCodes:
         if not isinstance(cells, NumberCells):
             return self.encode_column(cells, j)
         x = np.asarray(cells.data[:, j], dtype=float)
-        ranks = np.interp(x, self.knots, self._ranks) if len(self.knots) else np.zeros(len(x))
+        ranks = np.interp(x, self.knots, self.ranks) if len(self.knots) else np.zeros(len(x))
         return np.where(np.isnan(x), -RANK_STEPS // 2, np.rint(np.nan_to_num(ranks))).astype(np.int64)
 
 
@@ -280,7 +280,8 @@ class TableEncoding:
         """(rows, columns of numbers): numbers less their mean, in standard deviations, between bounds; 0 if missing."""
         columns = [column for column in self.columns if column.is_number]
         mean, deviation = (np.array([getattr(c, name) for c in columns]) for name in ("mean", "deviation"))
-        away = (numbers / 2 - mean / 2) / (deviation / 2)
+        with np.errstate(over="ignore"):  # infinite is beyond the bounds
+            away = (numbers / 2 - mean / 2) / (deviation / 2)
         return np.clip(np.where(np.isnan(numbers), 0.0, away), -MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
 
     def encode_levels(self, codes: Array) -> Array:

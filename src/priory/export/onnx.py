@@ -19,11 +19,11 @@ import priory
 from priory.errors import DataError, MissingDependencyError
 from priory.export import scoring_plan as steps
 from priory.export.plan_sources import compile_plan
-from priory.export.scoring_plan import ScoringPlan, rank_training_cell
+from priory.export.scoring_plan import ScoringPlan, encode_cell
+from priory.families.gaussian import MAX_ABS_Z
 
 ONNX_OPSET, ML_OPSET = 17, 3
 SERIES_OF_LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of log gamma, above 8
-FARTHEST_Z = 1e140
 
 
 def to_onnx(fitted: Any, with_rows: bool = True) -> Any:
@@ -41,6 +41,10 @@ def to_onnx(fitted: Any, with_rows: bool = True) -> Any:
     plan = compile_plan(fitted, with_rows)
     if any(len(tokens.pairs) for tokens in plan.tokens):
         raise DataError("hashed pairs of words cannot be exported to ONNX; train with pairs=False.")
+    for code in plan.codes:
+        if isinstance(code, steps.Values) and "" in code.values:
+            name = plan.columns[code.column].name
+            raise DataError(f"column {name!r} has the label '', which ONNX inputs give to missing cells; rename it.")
     return PlanGraph(onnx, plan).build()
 
 
@@ -199,9 +203,7 @@ class PlanGraph:
             known = graph("Greater", graph.total(same, 1, keep=True), 0.0)
             found, missing = graph("Where", known, place, np.array(len(step.values) + 1)), len(step.values)
         else:
-            keys, codes = [*step.values], [*range(len(step.values))]
-            if "" not in keys:
-                keys, codes = [*keys, ""], [*codes, len(step.values)]
+            keys, codes = [*step.values, ""], [*range(len(step.values) + 1)]
             return self._encode_strings(cell, keys, codes, len(step.values) + 1)
         return graph("Where", graph("IsNaN", cell), np.array(missing), found)
 
@@ -219,8 +221,10 @@ class PlanGraph:
             inside = graph("Max", graph("Min", cell, x[-1]), x[0])
             found, missing = graph("Add", height, graph("Mul", slope, graph("Sub", inside, start))), step.missing
         else:
-            half = graph("Sub", graph("Mul", cell, 0.5), step.centre / 2)
-            found, missing = graph("Div", half, step.unit / 2), 0.0
+            # by a power of two, so that the centre is not near 0 where the unit is: onnxruntime drops such constants
+            scale = np.ldexp(1.0, -np.frexp(step.unit)[1])
+            away = graph("Sub", graph("Mul", cell, scale), step.centre * scale)
+            found, missing = graph("Div", away, step.unit * scale), 0.0
             if np.isfinite(step.limit):
                 found = graph("Max", graph("Min", found, step.limit), -step.limit)
         return graph("Where", graph("IsNaN", cell), missing, found)
@@ -317,7 +321,7 @@ class PlanGraph:
         inside = positive
         if term.form in ("student", "normal"):
             z = graph("Sub", graph("Div", cell, term.unit), p["centre"])
-            z = graph("Max", graph("Min", z, FARTHEST_Z), -FARTHEST_Z)
+            z = graph("Max", graph("Min", z, MAX_ABS_Z), -MAX_ABS_Z)
             square, inside = graph("Mul", graph("Mul", z, z), p["precision"]), ""
             grown = (
                 graph("Mul", graph.log_of_one_and(square), p["power"]) if "power" in p else graph("Mul", square, 0.5)
@@ -416,7 +420,7 @@ class PlanGraph:
         lacking = graph.add_integers(
             has_gap + [graph.as_integers(self._is_missing(cells, place)) for place in gaps.texts]
         )
-        every = [*places, *(tokens.column for tokens in self.plan.tokens)]
+        every = [*(places[j] for j in gaps.counted), *(tokens.column for tokens in self.plan.tokens)]
         absent = graph.add_integers([graph.as_integers(self._is_missing(cells, place)) for place in every])
         counted = graph("Add", graph("Sub", np.array(len(every)), absent), lacking)
         m = graph("Pow", graph("Div", graph.as_doubles(lacking), graph.as_doubles(counted)), float(gaps.power))
@@ -434,10 +438,10 @@ class PlanGraph:
         size, k = len(gaps.weight), min(gaps.n_nearest, len(gaps.weight))
         keys = []
         for j in range(len(places)):
-            kept = np.array([[rank_training_cell(self.plan, j, cell) for cell in gaps.cells[j]]])
-            away = graph("Sub", graph("Gather", self._rank(j, cells), at), kept)  # (gaps, kept rows)
+            kept = np.array([[encode_cell(self.plan.codes[gaps.ranks[j]], cell) for cell in gaps.cells[j]]])
+            away = graph("Sub", graph("Gather", self._code(gaps.ranks[j], cells), at), kept)  # (gaps, kept rows)
             key = graph("Mul", away, away)
-            if gaps.ranks[j] is None:
+            if isinstance(self.plan.codes[gaps.ranks[j]], steps.Values):
                 key = graph("Where", graph("Equal", away, np.array(0)), np.array(0), np.array(gaps.other_label))
             if j in gaps.columns:
                 key = graph("Where", graph("Gather", missing[j], at), np.array(0), key)
@@ -472,14 +476,6 @@ class PlanGraph:
         weight = graph("Gather", gaps.weight, nearest)  # (gaps, nearest)
         share = graph("Unsqueeze", graph("Div", weight, graph.total(weight, 1, keep=True)), np.array([2]))
         return found, graph("Log", graph.total(graph("Mul", rest, share), 1))
-
-    def _rank(self, j: int, cells: Sequence[str]) -> str:
-        gaps = self.plan.gaps
-        assert gaps is not None
-        number = gaps.ranks[j]
-        if number is None:
-            return self._code(gaps.codes[j], cells)
-        return self.graph.as_integers(self.graph("Round", self._number(number, cells)))
 
     def _limit(self, answers: str) -> str:
         graph, limit = self.graph, self.plan.limit

@@ -4,12 +4,12 @@
     terms      tables, cells of pairs, slopes, a quadratic form, trees, densities and texts add to the logits
     finish     the share of the base rate, rows with gaps, the limit by the number of rows, and a declared prior
 
-Codes are never negative: the last two of a column are a missing cell and an unknown label, so that a walk is a look-up.
+Codes that look up are never negative: the last two of a column are a missing cell and an unknown label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,14 @@ from numpy import ndarray as Array
 from priory.calibration import logit_terms
 from priory.calibration.corrections import CalibratedModel, Corrections
 from priory.calibration.encoded_rows import N_NEAREST, OTHER_LABEL
-from priory.calibration.table_encoding import MAX_STANDARD_SCORE, N_LEVELS, RANK_STEPS, VALUE_BITS, TableEncoding
+from priory.calibration.table_encoding import (
+    MAX_STANDARD_SCORE,
+    N_LEVELS,
+    RANK_STEPS,
+    VALUE_BITS,
+    ColumnCodes,
+    TableEncoding,
+)
 from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import log_normalise
 from priory.errors import DataError
@@ -49,10 +56,6 @@ class Bins:
     cuts: Array
     missing: int
 
-    @property
-    def n_codes(self) -> int:
-        return max(len(self.cuts), self.missing) + 1
-
 
 @dataclass(frozen=True, eq=False)
 class Values:
@@ -60,10 +63,6 @@ class Values:
 
     column: int
     values: list[Any]
-
-    @property
-    def n_codes(self) -> int:
-        return len(self.values) + 2
 
 
 Code = Bins | Values
@@ -188,11 +187,11 @@ class Gaps:
     columns: list[int]  # whose gaps are completed: places in `codes`
     texts: list[int]  # texts that count among the gaps
     codes: list[int]  # of all columns
-    n_texts: int
+    counted: list[int]  # columns of several codes, whose cells count where they are there: places in `codes`
     constant: Array  # (classes,)
     tables: list[CodeTerm]  # tempered naive Bayes, besides the texts
     power: int  # of the share of gaps
-    ranks: list[int | None]  # for each code the number that is its rank; None: it is compared by its code
+    ranks: list[int]  # codes that tell how far cells are apart: of bins the squared difference; none without rows
     weight: Array  # (kept rows,): none without rows
     cells: list[list[Any]]  # (columns, kept rows)
     n_nearest: int
@@ -335,20 +334,21 @@ def add_pooled_members(plan: ScoringPlan, corrections: Corrections, places: Sequ
     return codes
 
 
-def _make_code(place: int, column: Any) -> Code:
+def _make_code(place: int, column: ColumnCodes) -> Code:
     if column.is_number:
-        return Bins(place, find_thresholds(column.edges_or_labels), column.n_codes - 1)
+        cuts = find_thresholds(column.edges_or_labels, lambda x: round_to_bits(x, VALUE_BITS))
+        return Bins(place, cuts, column.n_codes - 1)
     return Values(place, column.edges_or_labels.tolist())
 
 
-def find_thresholds(edges: Array) -> Array:
-    """The smallest number that reaches each edge once it is rounded, so that exports need not round."""
+def find_thresholds(heights: Array, curve: Callable[[Array], Array]) -> Array:
+    """The smallest number at which an increasing curve reaches each height, so that exports need not compute it."""
     # bisection over the floats themselves, in the order of their bits
-    low = np.full(len(edges), _order_floats(np.array([-np.finfo(float).max]))[0])
+    low = np.full(len(heights), _order_floats(np.array([-np.finfo(float).max]))[0])
     high = -low
     for _ in range(65):
         middle = (low >> 1) + (high >> 1) + (low & high & 1)
-        reaches = round_to_bits(_restore_floats(middle), VALUE_BITS) >= edges
+        reaches = curve(_restore_floats(middle)) >= heights
         low, high = np.where(reaches, low, middle), np.where(reaches, middle, high)
     return np.asarray(_restore_floats(high))
 
@@ -432,12 +432,10 @@ def make_gaps(
     if gaps is None or not gaps.is_completed[: len(codes)].any():
         return None
     has_rows = with_rows and len(gaps.weight) > 0
-    ranks: list[int | None] = []
-    for code, column in zip(codes, encoding.columns, strict=True):
-        heights = column._ranks if len(column.knots) else np.zeros(1)
-        knots = column.knots if len(column.knots) else np.zeros(1)
-        curve = Polyline(plan.codes[code].column, knots, heights, -float(RANK_STEPS // 2))
-        ranks.append(plan.add(plan.numbers, curve) if column.is_number and has_rows else None)
+    ranks = [
+        plan.add(plan.codes, _make_ranks(plan.codes[code].column, column)) if column.is_number else code
+        for code, column in zip(codes if has_rows else (), encoding.columns, strict=False)
+    ]
     cells: list[list[Any]] = []
     for block in gaps.blocks if has_rows else ():
         if isinstance(block, NumberCells):
@@ -453,7 +451,7 @@ def make_gaps(
         columns=np.flatnonzero(completed[: len(codes)]).tolist(),
         texts=[t for t, done in zip(text_places, completed[len(codes) :].tolist(), strict=True) if done],
         codes=codes,
-        n_texts=len(text_places),
+        counted=[j for j, column in enumerate(encoding.columns) if column.n_codes > 2],
         constant=tempered[0],
         tables=split_code_table(encoding, tempered, codes),
         power=3 if has_rows else 1,
@@ -465,15 +463,16 @@ def make_gaps(
     )
 
 
-def rank_training_cell(plan: ScoringPlan, j: int, cell: Any) -> int:
-    """The rank of a training row's cell."""
-    gaps = plan.gaps
-    assert gaps is not None
-    number, code = gaps.ranks[j], plan.codes[gaps.codes[j]]
-    if number is not None:
-        step = plan.numbers[number]
-        assert isinstance(step, Polyline)
-        return int(step.missing if cell is None else np.rint(np.interp(cell, step.knots, step.heights)))
+def _make_ranks(place: int, column: ColumnCodes) -> Bins:
+    """Ranks as bins; a missing number is below all of them."""
+    lowest, highest = np.rint(column.ranks[[0, -1]]).astype(int).tolist() if len(column.knots) else (0, 0)
+    heights = np.arange(lowest + 1.0, highest + 1.0)
+    cuts = find_thresholds(heights, lambda x: np.rint(np.interp(x, column.knots, column.ranks)))
+    return Bins(place, cuts, -(RANK_STEPS // 2) - lowest)
+
+
+def encode_cell(code: Code, cell: Any) -> int:
+    """The code of a training row's cell."""
     if isinstance(code, Bins):
         return code.missing if cell is None else int(np.searchsorted(code.cuts, cell, side="right"))
     if cell is None:

@@ -16,7 +16,8 @@ from numpy import ndarray as Array
 
 from priory.errors import DataError
 from priory.export import scoring_plan as steps
-from priory.export.scoring_plan import ScoringPlan, rank_training_cell
+from priory.export.scoring_plan import ScoringPlan, encode_cell
+from priory.families.gaussian import MAX_ABS_Z
 from priory.tables.dates import DAY, HOUR, PART_NAMES, WEEKDAY
 
 IMPOSSIBLE, RULED_OUT = -1e304, -1e303  # stands for minus infinity, with which databases raise errors
@@ -47,6 +48,10 @@ class Dialect:
         if self.quote == "`":
             return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
         return '"' + name.replace('"', '""') + '"'
+
+    def fold(self, name: str) -> str | bytes:
+        """What the database tells names apart by: 63 bytes, or letters of any case."""
+        return name.encode()[:63] if self.name == "postgres" else name.lower()
 
     def literal(self, value: Any) -> str:
         """Quote a value."""
@@ -127,6 +132,11 @@ def check_sql(plan: ScoringPlan, dialect: str) -> None:
     if plan.tokens:
         name = plan.columns[plan.tokens[0].column].name
         raise DataError(f"column {name!r} holds texts, which SQL cannot split into words; export to js, html or onnx.")
+    known: dict[str | bytes, str] = {}
+    for source in dict.fromkeys(column.source for column in plan.columns):
+        other = known.setdefault(DIALECTS[dialect].fold(source), source)
+        if other != source:
+            raise DataError(f"columns {other!r} and {source!r} are the same name to {dialect}; rename one of them.")
     if len(plan.classes) > MAX_COLUMNS_OF_QUERY // 4 or len(plan.codes) + len(plan.numbers) > MAX_COLUMNS_OF_QUERY:
         raise DataError("the model has too many classes or columns for one query; export to js or onnx.")
 
@@ -136,15 +146,20 @@ class SqlWriter:
 
     def __init__(self, plan: ScoringPlan, dialect: Dialect) -> None:
         self.plan, self.dialect = plan, dialect
-        self.kept = [c for c in range(len(plan.classes)) if c or plan.has_impossible]  # logits; else below the first
+        classes = range(len(plan.classes))
+        self.kept = [c for c in classes if c or plan.has_impossible or len(classes) == 1]  # else below the first
         self.expressions: list[tuple[str, str]] = []  # the common table expressions
         self.cells = [f"x{k}" for k in range(len(plan.columns))]
 
     def write(self, table: str) -> str:
         plan, d = self.plan, self.dialect
         name = ".".join(map(d.name_of, table.split("."))) if table else d.name_of("rows")
-        self.expressions.append(("priory_input", f"SELECT t.*, row_number() OVER () AS priory_row FROM {name} t"))
-        self.expressions.append(("priory_cells", self._read_cells()))
+        row, taken = "priory_row", {column.source.lower() for column in plan.columns}
+        while row in taken:
+            row += "_"
+        # the number comes first: databases that allow two columns of one name read the first of them
+        self.expressions.append(("priory_input", f"SELECT row_number() OVER () AS {row}, t.* FROM {name} t"))
+        self.expressions.append(("priory_cells", self._read_cells(row)))
         source = "priory_cells"
         has_rows = plan.gaps is not None and len(plan.gaps.weight) > 0
         if has_rows:
@@ -155,13 +170,13 @@ class SqlWriter:
             self._pool_gaps()
         self._finish()
         body = ",\n".join(f"{n} AS{d.materialized} (\n{text}\n)" for n, text in self.expressions)
-        shown = [f"CASE best {' '.join(f'WHEN {k} THEN {self._label(v)}' for k, v in enumerate(plan.classes))} END "
-                 f"AS {d.name_of('prediction')}"]  # fmt: skip
-        shown += [f"p{c} AS {d.name_of(f'P({label})')}" for c, label in enumerate(plan.classes)]
+        labels = " ".join(f"WHEN {k} THEN {self._label(label)}" for k, label in enumerate(plan.classes))
+        shown = [f"CASE priory_answers.best {labels} END AS {d.name_of('prediction')}"]
+        shown += [f"priory_answers.p{c} AS {d.name_of(f'P({label})')}" for c, label in enumerate(plan.classes)]
         head = "".join(f"-- {' '.join(note.split())}\n" for note in self._list_notes())
         return (
             f"{head}WITH {body}\nSELECT priory_input.*, {', '.join(shown)}\nFROM priory_input JOIN priory_answers "
-            "ON priory_answers.priory_row = priory_input.priory_row\nORDER BY priory_input.priory_row\n"
+            f"ON priory_answers.priory_row = priory_input.{row}\nORDER BY priory_input.{row}\n"
         )
 
     def _list_notes(self) -> list[str]:
@@ -180,8 +195,8 @@ class SqlWriter:
 
     # -- cells ----------------------------------------------------------------------------------------------------
 
-    def _read_cells(self) -> str:
-        d, shown = self.dialect, ["priory_row"]
+    def _read_cells(self, row: str) -> str:
+        d, shown = self.dialect, [f"{row} AS priory_row"]
         for cell, column in zip(self.cells, self.plan.columns, strict=True):
             source = d.name_of(column.source)
             if column.part:
@@ -235,25 +250,13 @@ class SqlWriter:
         places = [self.plan.codes[gaps.codes[j]].column for j in gaps.columns]
         return " OR ".join(f"{prefix}{self.cells[p]} IS NULL" for p in places)
 
-    def _rank(self, j: int, prefix: str) -> str:
-        gaps = self.plan.gaps
-        assert gaps is not None
-        number = gaps.ranks[j]
-        if number is None:
-            return self._code(gaps.codes[j], prefix)
-        half = f"({self._number(number, prefix)})+0.5"
-        whole = (
-            f"CAST(floor({half}) AS INTEGER)" if self.dialect.name != "bigquery" else f"CAST(floor({half}) AS INT64)"
-        )
-        return whole
-
     def _complete_rows(self) -> str:
         """Join the nearest training rows to rows with gaps."""
         gaps, d = self.plan.gaps, self.dialect
         assert gaps is not None
         columns = [self.plan.codes[code].column for code in gaps.codes]
         every = range(len(gaps.codes))
-        ranks = [[rank_training_cell(self.plan, j, cell) for cell in gaps.cells[j]] for j in every]
+        ranks = [[encode_cell(self.plan.codes[gaps.ranks[j]], cell) for cell in gaps.cells[j]] for j in every]
         rows = []
         for k in range(len(gaps.weight)):
             values = [str(k), d.number(float(gaps.weight[k]))]
@@ -274,7 +277,7 @@ class SqlWriter:
             self.expressions.append((f"priory_values({', '.join(names)})", f"VALUES {listed}"))
             kept = f"SELECT {', '.join(shown)} FROM priory_values"
         self.expressions.append(("priory_kept", kept))
-        ranked = ", ".join(f"{self._rank(j, '')} AS r{j}" for j in every)
+        ranked = ", ".join(f"{self._code(gaps.ranks[j])} AS r{j}" for j in every)
         gap_cells = ", ".join(self.cells[p] for p in columns)
         self.expressions.append(
             ("priory_gaps", f"SELECT priory_row, {gap_cells}, {ranked} FROM priory_cells WHERE {self._has_gap()}")
@@ -284,7 +287,7 @@ class SqlWriter:
             far = f"g.r{j}-t.q{j}"
             same = (
                 f"({far})*({far})"
-                if gaps.ranks[j] is not None
+                if isinstance(self.plan.codes[gaps.ranks[j]], steps.Bins)
                 else f"CASE WHEN {far}=0 THEN 0 ELSE {gaps.other_label} END"
             )
             away.append(
@@ -322,7 +325,7 @@ class SqlWriter:
         tempered = self._sum_tables(gaps.tables, gaps.constant, lambda code: self._code(code), range(len(classes)))
         columns = [self.plan.codes[code].column for code in gaps.codes]
         lacking = "+".join(f"CASE WHEN {self.cells[columns[j]]} IS NULL THEN 1 ELSE 0 END" for j in gaps.columns)
-        present = "+".join(f"CASE WHEN {self.cells[p]} IS NULL THEN 0 ELSE 1 END" for p in columns)
+        present = "+".join(f"CASE WHEN {self.cells[columns[j]]} IS NULL THEN 0 ELSE 1 END" for j in gaps.counted)
         shown = ", ".join(f"{text} AS t{c}" for c, text in zip(classes, tempered, strict=True))
         self.expressions.append((
             "priory_tempered",
@@ -491,9 +494,11 @@ class SqlWriter:
         total = "+".join(f"p{c}*{n(factors[c])}" for c in classes)
         shown = [f"p{c}*{n(factors[c])}/({total}) AS p{c}" for c in classes]
         self.expressions.append(("priory_final", f"SELECT priory_row, {', '.join(shown)} FROM {source}"))
+        # without groups, SQLite joins rows of many nested expressions without an index: quadratic
+        one_each = " GROUP BY priory_row" if self.dialect.name == "sqlite" else ""
         self.expressions.append(
             ("priory_answers", f"SELECT priory_row, {', '.join(f'p{c}' for c in classes)}, {self._find_best()} AS best "
-             "FROM priory_final")
+             f"FROM priory_final{one_each}")
         )  # fmt: skip
 
     def _find_best(self) -> str:
@@ -537,7 +542,7 @@ def _write_density(d: Dialect, term: steps.Density, cell: str, tops: list[str]) 
     n, p, found = d.number, term.parameters, []
     is_count = f"{cell}>={n(0.0)} AND {cell}<={n(2.0**53)} AND floor({cell})={cell}"
     inside = {"gamma": f"{cell}>{n(0.0)}", "amount": f"{cell}>{n(0.0)}", "events": is_count, "count": is_count}
-    far = min(1e140 * term.unit, 1e300)
+    far = min(MAX_ABS_Z * term.unit, float(np.finfo(float).max))
     least = "LEAST" if d.greatest == "GREATEST" else "MIN"
     for c, top in enumerate(tops):
         match term.form:

@@ -38,18 +38,15 @@ function makeField(column, k) {
 }
 
 function readForm() {
-  const row = {};
-  sources.forEach((column, k) => {
+  return Object.fromEntries(sources.map((column, k) => {
     const input = byId(`cell${k}`);
-    const values = input.tagName === "SELECT" ? scorer.listValues(column.source) : null;
-    row[column.source] = values ? (input.value === "" ? null : values[input.value - 1]) : input.value;
-    if (column.kind === "number" && !column.part && typeof row[column.source] === "string") {
-      const text = row[column.source].trim().replace(",", ".");
-      row[column.source] = text === "" ? null : text;
-      input.setAttribute("aria-invalid", String(text !== "" && Number.isNaN(+text)));
-    }
-  });
-  return row;
+    if (input.value === "") return [column.source, null];
+    if (input.tagName === "SELECT") return [column.source, scorer.listValues(column.source)[input.value - 1]];
+    if (column.kind !== "number" || column.part) return [column.source, input.value];
+    const text = input.value.trim().replace(",", ".");
+    input.setAttribute("aria-invalid", String(Number.isNaN(+text)));
+    return [column.source, text];
+  }));
 }
 
 function showAnswer(row) {
@@ -120,18 +117,19 @@ function answerFile(name, text) {
   if (lacking.length) throw new Error(`${name} has no column ${lacking[0].source}; it has ${names.slice(0, 8).join(", ")}`);
   const answers = records.map((cells, i) => {
     try {
-      return scorer.predict(Object.fromEntries(names.map((column, k) => [column, cells[k]])));
+      const p = scorer.probabilities(Object.fromEntries(names.map((column, k) => [column, cells[k]])));
+      return { label: scorer.classes[p.indexOf(Math.max(...p))], p };
     } catch (error) { throw new Error(`row ${i + 1}: ${error.message}`); }
   });
   const head = ["answer", ...scorer.classes.map(String), ...names];
   const shown = answers.slice(0, 200).map((a, i) => make("tr", {}, make("td", { text: String(a.label) }),
-    ...Object.values(a.probabilities).map((p) => make("td", { class: "number", text: p.toFixed(4) })),
+    ...a.p.map((p) => make("td", { class: "number", text: p.toFixed(4) })),
     ...records[i].map((cell) => make("td", { text: cell.slice(0, 60) }))));
   byId("rows").replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, ...head.map((h) => make("th", { text: h })))),
     make("tbody", {}, ...shown)));
   byId("rows").hidden = false;
   const quote = (cell) => `"${/^[=+\-@\t\r]/.test(cell) && Number.isNaN(+cell) ? "'" : ""}${String(cell).replaceAll('"', '""')}"`;
-  const lines = answers.map((a, i) => [quote(a.label), ...Object.values(a.probabilities), ...records[i].map(quote)].join(","));
+  const lines = answers.map((a, i) => [quote(a.label), ...a.p, ...records[i].map(quote)].join(","));
   const save = make("button", { type: "button", text: "Save all answers as CSV" });
   save.addEventListener("click", () => {
     const link = make("a", { download: "answers.csv" });

@@ -1,7 +1,7 @@
 // Walks a scoring plan: cells become codes, numbers and tokens, whose terms add up to the log odds of classes.
 // No network, no storage, no eval; one row at a time.
 
-const LOWEST = -1e4, MAX_COUNT = 2 ** 53, MAX_Z = 1e140;
+const LOWEST = -1e4, MAX_COUNT = 2 ** 53, MAX_Z = 1e130;
 const SPACE = 4, MARK = 5, JOINER = 6, LETTER = 7, WORD = 1, SINGLE = 2, SPACELESS = 3, MAX_WORD = 1024, MAX_CLUSTER = 32;
 const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -46,11 +46,6 @@ function logGamma(z) {
   const s = z + 8, r = 1 / (s * s);
   return (s - 0.5) * Math.log(s) - s + 0.5 * Math.log(2 * Math.PI)
     + (1 / 12 + r * (-1 / 360 + r * (1 / 1260 + r * (-1 / 1680 + r / 1188)))) / s - below;
-}
-
-function roundHalfEven(x) {
-  const whole = Math.floor(x), rest = x - whole;
-  return rest < 0.5 || (rest === 0.5 && whole % 2 === 0) ? whole : whole + 1;
 }
 
 // The days since 2000 and the hour of 2024-05-31, 2024-05-31 12:00, 31.5.2024 or a Date; null if it is none.
@@ -227,15 +222,15 @@ export class Scorer {
     this.columns = this.plan.columns;
     this.tokenizers = this.plan.tokens.map((step) => new Tokenizer(step));
     this.places = this.plan.codes.map((step) => (step.values ? new Map(step.values.map((v, k) => [v, k])) : null));
+    this.knowsEmpty = this.columns.map((_, j) => this.plan.codes.some((step) => step.column === j && step.values?.includes("")));
   }
 
   // The cells of a row, an object by column, as the model reads them: null for what is missing.
   readRow(row) {
-    return this.columns.map(({ name, kind, source, part }) => {
+    return this.columns.map(({ name, kind, source, part }, k) => {
       let cell = Object.hasOwn(row, name) ? row[name] : Object.hasOwn(row, source) ? row[source] : null;
-      if (cell === undefined || cell === null || cell === "" || (typeof cell === "number" && Number.isNaN(cell))) {
-        return null;
-      }
+      if (cell === undefined || cell === null || (typeof cell === "number" && Number.isNaN(cell))) return null;
+      if (cell === "" && !this.knowsEmpty[k]) return null;
       if (part && !Object.hasOwn(row, name)) return readDatePart(cell, part);
       if (kind !== "number") return typeof cell === "string" ? cell : String(cell);
       const number = typeof cell === "boolean" ? +cell : typeof cell === "number" ? cell : Number(String(cell).trim());
@@ -400,14 +395,14 @@ export class Scorer {
     const missing = gaps.columns.filter((j) => cells[places[j]] === null), absent = new Set(missing);
     let mean = this.pool(cells, texts);
     if (gaps.weight.data.length) {
-      const size = gaps.weight.data.length, ranks = places.map((place, j) => this.rank(j, cells[place]));
-      this.kept ??= places.map((_, j) => gaps.cells[j].map((cell) => this.rank(j, cell)));
+      const size = gaps.weight.data.length, ranks = places.map((place, j) => this.code(gaps.ranks[j], cells[place]));
+      this.kept ??= places.map((_, j) => gaps.cells[j].map((cell) => this.code(gaps.ranks[j], cell)));
       const keys = Array.from({ length: size }, (_, k) => {
         let key = 0;
         places.forEach((_, j) => {
           if (absent.has(j)) return;
           const away = ranks[j] - this.kept[j][k];
-          key += gaps.ranks[j] !== null ? away * away : away === 0 ? 0 : gaps.other_label;
+          key += this.places[gaps.ranks[j]] === null ? away * away : away === 0 ? 0 : gaps.other_label;
         });
         return [key, k];
       }).sort((a, b) => a[0] - b[0] || a[1] - b[1]).slice(0, gaps.n_nearest);
@@ -427,14 +422,9 @@ export class Scorer {
     for (const text of texts) for (let c = 0; c < n; c++) tempered[c] += text.score[c];
     const nGaps = missing.length + gaps.texts.filter((place) => cells[place] === null).length;
     const textPlaces = plan.tokens.map((step) => step.column);
-    const nPresent = [...places, ...textPlaces].filter((place) => cells[place] !== null).length;
+    const nPresent = [...gaps.counted.map((j) => places[j]), ...textPlaces].filter((place) => cells[place] !== null).length;
     const m = (nGaps / (nGaps + nPresent)) ** gaps.power;
     return softmax(mean.map((p, c) => (1 - m) * Math.log(p) + m * tempered[c]), Array.from(plan.fallback.data));
-  }
-
-  rank(j, cell) {
-    const { gaps, numbers } = this.plan;
-    return gaps.ranks[j] === null ? this.code(gaps.codes[j], cell) : roundHalfEven(readNumber(numbers[gaps.ranks[j]], cell));
   }
 
   // No class but the likeliest falls below its share of 1 / (n + 1).
