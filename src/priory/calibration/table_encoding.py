@@ -278,8 +278,7 @@ class TableEncoding:
 
     def standardise(self, numbers: Array) -> Array:
         """(rows, columns of numbers): numbers less their mean, in standard deviations, between bounds; 0 if missing."""
-        columns = [column for column in self.columns if column.is_number]
-        mean, deviation = (np.array([getattr(c, name) for c in columns]) for name in ("mean", "deviation"))
+        mean, deviation = np.array([(c.mean, c.deviation) for c in self.columns if c.is_number]).reshape(-1, 2).T
         with np.errstate(over="ignore"):  # infinite is beyond the bounds
             away = (numbers / 2 - mean / 2) / (deviation / 2)
         return np.clip(np.where(np.isnan(numbers), 0.0, away), -MAX_STANDARD_SCORE, MAX_STANDARD_SCORE)
