@@ -47,7 +47,7 @@ def test_identifiers_are_left_out_with_a_line_unless_they_are_kept(loans, run):
     assert answer["left_out"] == ["customer", "row"]
     assert err.splitlines() == [
         "priory: left out what looks like identifiers: 'customer' (nearly every row has a label of its own), "
-        "'row' (it numbers the rows)"
+        "'row' (it numbers the rows); to learn them, use --keep-ids"
     ]
     answer, err = train(run, "--keep-ids")
     assert (list(answer["columns"]), err) == (["customer", "row", "age", "job"], "")

@@ -59,7 +59,11 @@ BAD = {  # file name: (content, how it is read, the message after the name)
         {},
         ":3:1: has 1 field, the header has 2; correct it, or use --ragged pad or --ragged skip",
     ),
-    "twice.csv": (b"a,b,a\n1,2,3\n", {}, ":1:3: column 'a' is also column 1; rename one of them"),
+    "twice.csv": (
+        b"a,b,a\n1,2,3\n",
+        {},
+        ":1:3: column 'a' is also column 1; rename one of them, or use --no-header if this row is data",
+    ),
     "early.csv.gz": (gzip.compress(CSV.encode() * 9)[:-9], {}, r": ends early at byte \d+; copy it again"),
     "garbage.csv.gz": (
         gzip.compress(CSV.encode()) + b"tail",

@@ -9,7 +9,7 @@ from priory import NaiveBayes, workflows
 from priory.core.content_hash import hash_content
 from priory.errors import DataError, KindError
 from priory.sources.column_types import ColumnOptions
-from priory.tables.number_formats import NumberFormat, find_number_formats
+from priory.tables.number_formats import NumberFormat, find_common_format, find_number_formats
 
 AMOUNTS = np.random.default_rng(7).gamma(2.0, 900.0, 60).round(2) + 0.25
 LABELS = ["high" if amount > 1500 else "low" for amount in AMOUNTS]
@@ -120,6 +120,32 @@ def test_a_cell_that_is_not_a_number_in_the_notation_of_its_column_is_named(tmp_
 
 
 @pytest.mark.parametrize(
+    ("odd", "others", "message"),
+    [
+        (lambda x: "k.A.", "German", "'k.A.' is not a number like 1.234,5; correct it, or use --missing k.A."),
+        (lambda x: "unknown", "plain", "'unknown' is not a number; correct it, or use --missing unknown"),
+        (lambda x: f"{1000 * x:.0f} g", "a unit", " g' is not a number like 1234.5 kg; correct it"),
+        (WRITTEN["English"], "German", "' is not a number like 1.234,5; correct it"),
+    ],
+)
+def test_a_column_of_numbers_in_which_some_cells_are_not_is_refused_rather_than_learned_as_labels(
+    tmp_path, odd, others, message
+):
+    write = WRITTEN.get(others, str)
+    cells = [odd(x) if i % 4 == 1 else write(x) for i, x in enumerate(AMOUNTS + 1000)]
+    with pytest.raises(DataError) as caught:
+        learned_amounts(write_table(tmp_path / "messy.csv", cells))
+    assert ":3:1: " in str(caught.value)
+    assert message in str(caught.value)
+    assert learned_amounts(tmp_path / "messy.csv", coerce=True).class_count_.sum() == len(cells)
+
+
+@pytest.mark.parametrize("write", [lambda i: f"{i}-{i + 9}", lambda i: f"10.0.{i}.1", lambda i: f"{i}{'abcde'[i % 5]}"])
+def test_many_labels_with_digits_stay_labels(write):
+    assert find_common_format([write(i) for i in range(100)]) is None
+
+
+@pytest.mark.parametrize(
     "cells", [["A12", "B7"], ["18-25", "26-30"], ["1.2.3", "1.2.4"], ["007", "012"], ["3 kg", "5 g"]]
 )
 def test_labels_with_digits_stay_labels(cells):
@@ -153,6 +179,11 @@ def test_a_column_of_dates_decides_together_whether_the_day_comes_first(tmp_path
     )
     written = model.explain(pd.DataFrame({"when": cells[:1]}))
     assert month in str(written)
+
+
+def test_dates_in_both_orders_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r":3:1: '25/04/2024' is not a date; write it as 12/31/2024, or leave the cell"):
+        train_dates(tmp_path / "dates.csv", ["04/25/2024", "25/04/2024", "04/26/2024", "04/27/2024"] * 10)
 
 
 def test_a_date_with_equal_day_and_month_is_not_ambiguous(tmp_path):
@@ -195,3 +226,36 @@ def test_a_header_that_looks_like_a_row_is_noted(tmp_path):
     assert [note for note in notes if "--no-header" in note] == [
         "the first row looks like data rather than names of columns; if it is, use --no-header"
     ]
+
+
+ROWS = "age,city,came\n" + "".join(f"{i % 40},{'ab'[i % 2]},{'yes' if i % 3 else 'no'}\n" for i in range(40))
+HEADERS = {
+    "a title": ("Guests of 2024\n\n" + ROWS, "; line 3 has it: remove the lines above it"),
+    "a title with a comma": ("Guests, of 2024\n" + ROWS, "; line 2 has it: remove the lines above it"),
+    "no header": (ROWS.partition("\n")[2], "; if the first row is data, use --no-header"),
+    "blanks between cells": (ROWS.replace(",", " "), "; use --delimiter ' '"),
+    "another table": ("name,verdict\nann,good\n", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "remedy"), HEADERS.values(), ids=HEADERS)
+def test_a_target_that_the_first_line_lacks_is_looked_for(tmp_path, text, remedy):
+    (tmp_path / "guests.csv").write_text(text)
+    with pytest.raises(DataError) as caught:
+        workflows.train(tmp_path / "guests.csv", target="came")
+    assert "has no column 'came'" in str(caught.value)
+    assert str(caught.value).endswith(remedy or "it has 'name', 'verdict'")
+
+
+def test_a_target_below_the_title_of_a_sheet_is_found(tmp_path):
+    pd.DataFrame([["Guests of 2024", None], ["age", "came"], [3, "yes"]]).to_excel(
+        tmp_path / "guests.xlsx", index=False, header=False
+    )
+    with pytest.raises(DataError, match="row 2 has it: remove the rows above it"):
+        workflows.train(tmp_path / "guests.xlsx", target="came")
+
+
+def test_an_array_of_json_is_refused(tmp_path):
+    (tmp_path / "rows.json").write_text('[{"a": 1, "came": "yes"}]')
+    with pytest.raises(DataError, match=r"rows.json: is a JSON array; write each of its objects on a line of its own"):
+        workflows.train(tmp_path / "rows.json", target="came")

@@ -131,6 +131,12 @@ class FileReader(ABC):
     def locate_cell(self, row: int, column: str) -> str:
         """The place of a cell, for an error message: ``file:line:column`` if the file has lines."""
 
+    def suggest_header(self, name: str) -> str:
+        """What to do if the first line is not the header, for a file that has no column of this name."""
+        if any(parse_number(cell) is not None for cell in self.names):
+            return "; if the first row is data, use --no-header"
+        return ""
+
 
 class RowPlaces(NamedTuple):
     """The places of rows in a file."""
@@ -173,14 +179,14 @@ class RowChunk(NamedTuple):
         return DataError(f"{self.places.locate_cell(row, column)}: {problem}; {remedy}")
 
 
-def check_column_names(path: str, names: list[str]) -> tuple[str, ...]:
+def check_column_names(path: str, names: list[str], remedy: str = "") -> tuple[str, ...]:
     """Return the column names, which have to be unique; unused columns may have blank names."""
     if not names:
         raise DataError(f"{path}: has no columns; give a table with columns")
     for j, name in enumerate(names):
         if name.strip() and name in names[:j]:
             first = names.index(name) + 1
-            raise DataError(f"{path}:1:{j + 1}: column {name!r} is also column {first}; rename one of them")
+            raise DataError(f"{path}:1:{j + 1}: column {name!r} is also column {first}; rename one of them{remedy}")
     return tuple(names)
 
 

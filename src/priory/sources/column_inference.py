@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +16,7 @@ from priory.sources.byte_streams import format_path
 from priory.sources.cell_parsing import RowChunk, choose_date_parts, find_declared_zone
 from priory.sources.column_types import ColumnOptions, ModelColumns
 from priory.tables import dates
-from priory.tables.number_formats import find_number_formats
+from priory.tables.number_formats import find_common_format, find_number_formats
 from priory.text.tokenizer import estimate_word_count
 
 NEAR_NUMBER_PATTERN = re.compile(r"\s*[+-]?(\d+,\d+|0[xX][0-9a-fA-F]+|\d+)\s*")  # digits of every script
@@ -148,7 +149,9 @@ def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, options: ColumnOpt
 
 
 def _are_near_numbers(column: pa.Array, is_numeric: pa.BooleanArray) -> bool:
-    """Whether all other cells are markers of missing cells, or numbers in another notation."""
+    """Whether all other cells are few words, markers of missing cells, or numbers in another notation."""
+    if find_common_format(pc.unique(column.drop_null()).to_pylist()) is not None:
+        return True
     odd = pc.unique(column.filter(pc.invert(is_numeric.fill_null(True)))).to_pylist()
     return all(cell.strip() in column_types.MISSING_MARKERS or NEAR_NUMBER_PATTERN.fullmatch(cell) for cell in odd)
 
@@ -163,8 +166,11 @@ def _find_format(chunk: RowChunk, name: str, column: pa.Array, kind: str | None,
     formats = dates.find_date_formats(cells.blank(column, pc.invert(is_date)))
     if options.day_first is not None and None not in formats:
         return dates.DAY_FIRST if options.day_first else dates.MONTH_FIRST
+    if not formats:  # the first cell that is not written as most of them is an error when it is read
+        candidates = (None, dates.DAY_FIRST, dates.MONTH_FIRST)
+        return max(candidates, key=lambda form: np.isfinite(dates.parse_dates(column, form)[0]).sum())
     if len(formats) < 2:
-        return formats[0] if formats else None
+        return formats[0]
     one, other = (dates.parse_dates(column, form)[0] for form in formats[:2])
     raise column_types.make_ambiguity_error(chunk, name, "date", one, other, "--day-first or --month-first")
 

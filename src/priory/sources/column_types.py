@@ -20,7 +20,7 @@ from priory.sources.cell_parsing import RowChunk, add_date_parts
 from priory.sources.discovery import FileRows, format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
 from priory.tables.dates import Zones, find_source_column, split_part_name
-from priory.tables.number_formats import PLAIN_FORMAT, find_number_formats
+from priory.tables.number_formats import PLAIN_FORMAT, find_common_format, find_number_formats
 from priory.tables.table import Column, Table
 from priory.text.normal_forms import Reader
 
@@ -103,7 +103,9 @@ class ColumnOptions:
                 f"{format_names(rows.names)}"
             )
         if target not in rows.names:
-            raise make_absent_column_error(rows.files[0].path, [target], rows.names)
+            raise make_absent_column_error(
+                rows.files[0].path, [target], rows.names, remedy=rows.files[0].suggest_header(target)
+            )
         return target
 
     def find_features(self, rows: FileRows) -> tuple[str, ...]:
@@ -264,7 +266,7 @@ def list_column_types() -> tuple[str, ...]:
 
 
 def list_number_formats(column: pa.Array, options: ColumnOptions) -> list[str]:
-    """The notations in which all cells are numbers, except for markers of missing cells.
+    """The notations in which all cells are numbers, except for markers of missing cells; if none, the common one.
 
     Numbers as Python writes them have none unless the user declares separators, and are read by Arrow.
     """
@@ -272,6 +274,8 @@ def list_number_formats(column: pa.Array, options: ColumnOptions) -> list[str]:
         return []
     written = [cell for cell in column.drop_null().unique().to_pylist() if cell.strip() not in MISSING_MARKERS]
     formats = find_number_formats(written, options.decimal, options.thousands)
+    if not formats and (common := find_common_format(written)):
+        formats = [common]
     return [] if PLAIN_FORMAT in formats else formats
 
 

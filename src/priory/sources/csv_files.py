@@ -86,7 +86,7 @@ class DelimitedReader(FileReader):
         names, self.header_lines, size = parse_csv_header(path, head, self.delimiter, self._quoting)
         if not options.has_header:
             names, self.header_lines, size = [f"c{j + 1}" for j in range(len(names))], 0, 0
-        self.names = check_column_names(format_path(path), names)
+        self.names = check_column_names(format_path(path), names, ", or use --no-header if this row is data")
         self.body = head[size:]
 
     # -- fast: Arrow --------------------------------------------------------------------------------------------
@@ -311,6 +311,15 @@ class DelimitedReader(FileReader):
                 start, kept, size = start + len(kept), [], 0
         if kept:
             yield RowChunk(_build_batch(kept, positions, column_names), self, start)
+
+    def suggest_header(self, name: str) -> str:
+        if len(self.names) == 1 and name in self.names[0].split():
+            return "; use --delimiter ' '"
+        lines = self.body[:MAX_TAIL_BYTES].decode("utf-8", "replace").splitlines()
+        for number, line in enumerate(lines, self.header_lines + 1):
+            if name in (cell.strip(' "') for cell in re.split(r"[,;|\t]", line)):
+                return f"; line {number} has it: remove the lines above it"
+        return super().suggest_header(name)
 
     def locate_cell(self, row: int, column: str) -> str:
         field = self.names.index(column) + 1

@@ -216,6 +216,8 @@ def detect_format(path: str, text_column: str | None = None) -> str:
     head = next(byte_streams.read_utf8_blocks(path, ReadOptions(encoding="auto")), b"")
     if text_column:
         return _detect_table(head, text_column) or "text"
+    if re.match(rb"\s*\[\s*\{", head):
+        raise DataError(f"{format_path(path)}: is a JSON array; write each of its objects on a line of its own")
     return "jsonl" if head.lstrip()[:1] == b"{" else "csv"
 
 
@@ -228,10 +230,12 @@ def _detect_table(head: bytes, column: str) -> str | None:
     return "csv" if column in names else None
 
 
-def make_absent_column_error(path: str, absent: list[str], names: tuple[str, ...], reason: str = "") -> DataError:
+def make_absent_column_error(
+    path: str, absent: list[str], names: tuple[str, ...], reason: str = "", remedy: str = ""
+) -> DataError:
     """An error for absent columns, with a suggestion."""
     named = f"{format_names(absent)}{suggest_name(absent[0], names)}{reason}"
-    return DataError(f"{format_path(path)}: has no column {named}; it has {format_names(names)}")
+    return DataError(f"{format_path(path)}: has no column {named}; it has {format_names(names)}{remedy}")
 
 
 def format_names(names: tuple[str, ...] | list[str], max_names: int = 10) -> str:

@@ -68,6 +68,12 @@ class RecordReader(FileReader):
             cells.append(format_value_as_cell(value))
         return pa.array(cells, pa.string())
 
+    def suggest_header(self, name: str) -> str:
+        if not isinstance(self.table, Sheet):
+            return ""
+        row = self.table.find_row(name)
+        return f"; row {row} has it: remove the rows above it" if row else super().suggest_header(name)
+
     def locate_cell(self, row: int, column: str) -> str:
         return f"{format_path(self.path)}: {self.table.unit} {self.table.name!r}, {self.table.locate_cell(row, column)}"
 
@@ -205,6 +211,11 @@ class Sheet:
             self.columns.pop()  # cells that were formatted, not filled
         if not self.columns:
             raise DataError(f"{format_path(path)}: sheet {self.name!r} is empty; give one with a header and rows")
+
+    def find_row(self, cell: str) -> int:
+        """The number of the first row, of twenty, with this cell; 0 if none has it."""
+        rows = self.workbook[self.name].iter_rows(max_row=20, values_only=True)
+        return next((number for number, row in enumerate(rows, 1) if cell in row), 0)
 
     def read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
         positions = [self.columns.index(name) for name in column_names]

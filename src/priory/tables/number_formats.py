@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,8 @@ CURRENCY_CODE = re.compile(
 UNIT = re.compile(r"[^\W\d_°µ²³/]*[°µ]?[^\W\d_]{0,8}(?:[²³]|/[^\W\d_]{1,4})?")
 PLAIN_FORMAT = "1234.5"  # of Python's numbers
 MAX_FORMAT_LENGTH = 40
+MAX_CELLS_TRIED = 2000
+MIN_NUMBERS, MAX_ODD, MAX_AFFIXES, MAX_ODD_SHARE = 20, 3, 3, 0.1  # of the different cells of a column of numbers
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,33 @@ def find_number_formats(cells: Iterable[str], decimal: str | None = None, thousa
             formats.setdefault(form.read(digits).tobytes(), form)
     chosen = sorted(formats.values(), key=lambda form: SEPARATORS.index((form.thousands, form.decimal)))
     return [str(NumberFormat(form.thousands, form.decimal, first.prefix, first.suffix)) for form in chosen]
+
+
+def find_common_format(cells: Sequence[str]) -> str | None:
+    """Find the format of most of the different cells of a column of numbers in which some are written otherwise.
+
+    More than 20 of them are numbers with at most three units or currencies, and the others are at most three words, or
+    a tenth; None if a column is not like that.
+    """
+    cells = cells[:: 1 + len(cells) // MAX_CELLS_TRIED]
+    parts = [
+        part
+        for cell in cells
+        if len(cell) <= MAX_FORMAT_LENGTH
+        and (part := _split_cell(cell)) is not None
+        and _are_affixes(part.prefix, part.suffix)
+    ]
+    affixes = Counter((part.prefix, part.suffix) for part in parts)
+    n_odd = len(cells) - len(parts)
+    if len(parts) <= MIN_NUMBERS or len(affixes) > MAX_AFFIXES or n_odd > max(MAX_ODD, MAX_ODD_SHARE * len(cells)):
+        return None
+    n_read = {
+        pair: sum(_compile_body(*pair).fullmatch(part.digits) is not None for part in parts) for pair in SEPARATORS
+    }
+    # of separators that read equally many, the fewest
+    thousands, decimal = max(sorted(SEPARATORS, key=lambda pair: len(pair[0])), key=n_read.__getitem__)
+    common = NumberFormat(thousands, decimal, *affixes.most_common(1)[0][0])
+    return str(common) if 3 * n_read[thousands, decimal] > len(cells) else None
 
 
 def _have_same_affixes(first: CellParts, other: CellParts) -> bool:

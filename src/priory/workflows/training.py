@@ -422,7 +422,7 @@ def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
         callbacks.notify(f"column {name!r} holds dates; learned as {join_words(parts) or 'nothing: all are the same'}")
     if inferred.identifiers:
         reasons = ", ".join(f"{name!r} ({reason})" for name, reason in inferred.identifiers.items())
-        callbacks.notify(f"left out what looks like identifiers: {reasons}")
+        callbacks.notify(f"left out what looks like identifiers: {reasons}; to learn them, use --keep-ids")
 
 
 def _note_repairs(counted: CountedRows, callbacks: Callbacks) -> None:
