@@ -1,13 +1,17 @@
 """The service under kill -9: nothing that it acknowledged is lost, and nothing is done twice.
 
     python benchmarks/service_crashes.py load [kills] [operations] [seconds]    # 1,000 and 200,000 by default
-    python benchmarks/service_crashes.py calls [every]                # every n-th writing system call; needs strace
-    python benchmarks/service_crashes.py --write                      # both, into benchmarks/results/service_crashes.md
+    python benchmarks/service_crashes.py soak [kills] [operations] [seconds]    # nine of ten predict: 50 and 1,000,000
+    python benchmarks/service_crashes.py calls [every]         # every n-th writing system call; needs strace
+    python benchmarks/service_crashes.py backups [runs] [seconds]  # backup under load, kill -9, restore: 100
+    python benchmarks/service_crashes.py --write   # load and calls, into benchmarks/results/service_crashes.md
 
 Under load, clients learn, undo and forget through a Unix socket while the service is killed at random moments, also
 while it starts. What was not acknowledged is sent again with the same key. In the end every model must be, byte for
-byte, the model of the rows that should be left. At system calls, a script of changes is struck once at every call that
-writes, by kill -9, a full disk or a failing disk, and run again: what was acknowledged gets the same answers.
+byte, the model of the rows that should be left. With backups, each kill strikes during or after a backup that is made
+under load; this backup, or one of the four before it, is restored with the list of erased rows of the folder that was
+killed. At system calls, a script of changes is struck once at every call that writes, by kill -9, a full disk or a
+failing disk, and run again: what was acknowledged gets the same answers.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -27,8 +32,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
+
 import priory as pr
 from priory.errors import NotLearnedError, ServiceError
+from priory.service import backups
 from priory.service.changes import ChangeRequest, CreateRequest, ForgetRequest, LearnRequest, UndoRequest
 from priory.service.labelled_rows import RowBatch
 from priory.service.model_store import ModelStore
@@ -42,9 +50,11 @@ from priory.service.server import (
     open_sockets,
 )
 from priory.service.writer import Writer
+from service import read_resident_megabytes
 
 RESULT = Path(__file__).parent / "results" / "service_crashes.md"
 N_CLIENTS, N_MODELS = 64, 2
+N_BACKUPS = 5
 MAX_SECONDS = 3000  # after which a run ends with the numbers that it has reached
 CALLS = "openat,write,pwrite64,writev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat"
 FAULTS = ("signal=KILL", "error=ENOSPC", "error=EIO")
@@ -85,23 +95,41 @@ def start_nursery(folder: Path) -> tuple[int, int]:
 class Teacher:
     """One client with its own rows: it knows what should be left of them."""
 
-    def __init__(self, number: int, random_state: random.Random) -> None:
-        self.model, self.random = f"model{number % N_MODELS}", random_state
-        self.number, self.n_operations = number, 0
+    def __init__(
+        self, number: int, random_state: random.Random, has_names: bool = False, share_asked: float = 0.0
+    ) -> None:
+        self.model, self.random, self.share_asked = f"model{number % N_MODELS}", random_state, share_asked
+        self.number, self.n_operations, self.has_names = number, 0, has_names
         self.live: dict[int, tuple[str, str]] = {}  # id -> row
         self.n_by_operation: Counter[str] = Counter()
+        self.leaving: int | None = None  # the id of the row that a request under way removes
+        self.forgotten: list[str] = []
 
     def choose(self) -> tuple[str, dict[str, object], Callable[[int], None]]:
         """The next operation, its body, and what to note once its id is known."""
         self.n_operations += 1
+        if self.live and self.random.random() < self.share_asked:
+            return "predict", {"texts": [f"a{self.number} b{self.n_operations % 97}"]}, void
         chance = self.random.random()
         if self.live and chance < 0.05:
             target = self.random.choice(list(self.live))
-            operation = "forget" if chance < 0.005 else "undo"
-            return operation, {"id": target}, lambda number: void(self.live.pop(target))
+            operation = "forget" if chance < (0.03 if self.has_names else 0.005) else "undo"
+            self.leaving = target
+            return operation, {"id": target}, lambda number: self.remove(target, operation)
         n = self.n_operations
-        row = (f"a{self.number} b{n % 97} c{n // 97 % 89} d{n // 8633}", "spam" if n % 3 else "ham")
+        name = f"row{self.number}x{n}x " if self.has_names else ""  # a word that no other row has
+        row = (f"{name}a{self.number} b{n % 97} c{n // 97 % 89} d{n // 8633}", "spam" if n % 3 else "ham")
         return "learn", {"texts": [row[0]], "labels": [row[1]]}, lambda number: self.live.__setitem__(number, row)
+
+    def remove(self, target: int, operation: str) -> None:
+        text, _ = self.live.pop(target)
+        self.leaving = None
+        if operation == "forget":
+            self.forgotten.append(text)
+
+    def list_staying(self) -> set[str]:
+        """The texts of rows that are learned, and that no request under way removes."""
+        return {text for number, (text, _) in self.live.items() if number != self.leaving}
 
 
 def void(value: object) -> None:
@@ -111,15 +139,22 @@ def void(value: object) -> None:
 class Attack:
     """Clients that teach, and a hand that kills."""
 
-    def __init__(self, folder: Path, n_kills: int, n_operations: int, seconds: float, seed: int) -> None:
+    n_clients, has_names = N_CLIENTS, False
+
+    def __init__(
+        self, folder: Path, n_kills: int, n_operations: int, seconds: float, seed: int, share_asked: float = 0.0
+    ) -> None:
         self.folder, self.n_kills, self.n_operations = folder, n_kills, n_operations
         self.end = time.monotonic() + seconds
-        self.teachers = [Teacher(i, random.Random(seed * 1000 + i)) for i in range(N_CLIENTS)]
+        self.teachers = [
+            Teacher(i, random.Random(seed * 1000 + i), self.has_names, share_asked) for i in range(self.n_clients)
+        ]
         self.random = random.Random(seed)
         self.ask, self.tell = start_nursery(folder)
         self.n_acknowledged = self.n_done_kills = self.n_sent_again = 0
         self.is_up, self.is_over = asyncio.Event(), False
         self.starts: list[float] = []
+        self.memory: list[float] = []  # megabytes, before each kill
 
     def start_service(self) -> int:
         os.write(self.ask, b"!")
@@ -152,6 +187,7 @@ class Attack:
 
     async def kill_and_start(self, pid: int) -> int:
         self.is_up.clear()  # clients that knock while nobody is there would only slow down the start
+        self.memory.append(read_resident_megabytes(pid))
         os.kill(pid, signal.SIGKILL)
         self.n_done_kills += 1
         start = time.monotonic()
@@ -190,7 +226,7 @@ class Attack:
                     await self.is_up.wait()
                     await asyncio.sleep(0.005)
             assert status == 200, (status, answer, path, body)
-            note(answer["id"])
+            note(answer.get("id", 0))
             teacher.n_by_operation[operation] += 1
             self.n_acknowledged += 1
         if connection is not None:
@@ -202,6 +238,60 @@ class Attack:
             return await exchange(connection, method, path, body, key)
         finally:
             connection[1].close()
+
+
+class BackupAttack(Attack):
+    """Kills during and after backups, each of which is restored beside what is left of the folder."""
+
+    n_clients, has_names = 16, True
+    n_rows = n_forgotten = 0
+    made: tuple[tuple[Path, list[set[str]]], ...] = ()  # the last backups, and the rows that each must have
+
+    async def kill_and_start(self, pid: int) -> int:
+        archive = self.folder / f"{self.n_done_kills % N_BACKUPS}.tar"
+        self.made = (*self.made, (archive, [teacher.list_staying() for teacher in self.teachers]))[-N_BACKUPS:]
+        backup = asyncio.create_task(asyncio.to_thread(backups.back_up, self.folder / "data", archive))
+        if self.random.random() < 0.5:
+            await backup
+        await asyncio.sleep(self.random.uniform(0, 0.2))
+        self.is_up.clear()
+        os.kill(pid, signal.SIGKILL)
+        self.n_done_kills += 1
+        await backup
+        self.check_restored(*self.random.choice(self.made))
+        pid = self.start_service()
+        await self.wait_until_ready()
+        return pid
+
+    def check_restored(self, archive: Path, before: list[set[str]]) -> None:
+        restored = self.folder / "restored"
+        backups.restore(archive, restored, backups.list_erasures(self.folder / "data"))
+        store = ModelStore(restored)
+        for number in range(N_MODELS):
+            teachers = [
+                (t, known) for t, known in zip(self.teachers, before, strict=True) if t.number % N_MODELS == number
+            ]
+            found = set(store.get(f"model{number}").estimator.vocabulary_)
+            expected = {text.split()[0] for t, known in teachers for text in known & t.list_staying()}
+            forgotten = {text.split()[0] for t, _ in teachers for text in t.forgotten}
+            assert expected <= found, f"lost: {sorted(expected - found)}"
+            assert not forgotten & found, f"came back: {sorted(forgotten & found)}"
+            self.n_rows, self.n_forgotten = self.n_rows + len(expected), self.n_forgotten + len(forgotten)
+        store.close()
+        for text in [text for teacher in self.teachers for text in teacher.forgotten[-1:]]:
+            assert not [*find_files_with(restored, text)], f"in a file: {text}"
+        shutil.rmtree(restored)
+
+
+def attack_backups(n_runs: int, seconds: float = MAX_SECONDS, seed: int = 1) -> str:
+    with tempfile.TemporaryDirectory(prefix="priory-crash-") as name:
+        began = time.monotonic()
+        attack = BackupAttack(Path(name), n_runs, 50 * n_runs, seconds, seed)
+        asyncio.run(attack.run())
+        return (
+            f"| {attack.n_done_kills:,} | {attack.n_acknowledged:,} | {attack.n_rows:,} | 0 "
+            f"| {attack.n_forgotten:,} | 0 | {time.monotonic() - began:.0f} s |"
+        )
 
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -228,11 +318,13 @@ def pack(model: object, folder: Path) -> bytes:
     return path.read_bytes()
 
 
-def attack_under_load(n_kills: int, n_operations: int, seconds: float = MAX_SECONDS, seed: int = 1) -> str:
+def attack_under_load(
+    n_kills: int, n_operations: int, seconds: float = MAX_SECONDS, seed: int = 1, share_asked: float = 0.0
+) -> str:
     with tempfile.TemporaryDirectory(prefix="priory-crash-") as name:
         folder = Path(name)
         began = time.monotonic()
-        attack = Attack(folder, n_kills, n_operations, seconds, seed)
+        attack = Attack(folder, n_kills, n_operations, seconds, seed, share_asked)
         asyncio.run(attack.run())
         duration = time.monotonic() - began
         store = ModelStore(folder / "data")
@@ -245,11 +337,13 @@ def attack_under_load(n_kills: int, n_operations: int, seconds: float = MAX_SECO
             assert pack(found.estimator, folder) == pack(expected, folder), f"model{number} is not as it should be"
         store.close()
         done = sum((t.n_by_operation for t in attack.teachers), Counter())
-        operations = " / ".join(f"{done[operation]:,}" for operation in ("learn", "undo", "forget"))
+        operations = " / ".join(f"{done[operation]:,}" for operation in ("learn", "undo", "forget", "predict"))
         start = sorted(attack.starts)[len(attack.starts) // 2]
+        half = len(attack.memory) // 2
+        memory = f"{np.median(attack.memory[:half]):.0f} / {np.median(attack.memory[half:]):.0f} MB"
         return (
             f"| {attack.n_done_kills:,} | {attack.n_acknowledged:,} | {operations} | {attack.n_sent_again:,} | 0 | 0 "
-            f"| {start:.2f} s | {duration:.0f} s |"
+            f"| {start:.2f} s | {memory} | {duration:.0f} s |"
         )
 
 
@@ -385,18 +479,26 @@ def strike_all(every: int = 1) -> list[str]:
 
 
 LOAD_HEADING = (
-    "| kill -9 | operations acknowledged | learned / undone / forgotten | sent again | lost | doubled "
-    "| median start | time |\n|---|---|---|---|---|---|---|---|"
+    "| kill -9 | operations acknowledged | learned / undone / forgotten / predicted | sent again | lost | doubled "
+    "| median start | median memory, first / second half | time |\n|---|---|---|---|---|---|---|---|---|"
+)
+BACKUPS_HEADING = (
+    "| backups, killed and restored | operations acknowledged | rows checked | lost | forgotten rows checked "
+    "| came back | time |\n|---|---|---|---|---|---|---|"
 )
 CALLS_HEADING = "| fault | writing system calls struck | lost | doubled or left behind |\n|---|---|---|---|"
 
 
 def main(arguments: list[str]) -> None:
+    numbers = [int(argument) for argument in arguments[1:] if argument.isdigit()]
     if arguments[:1] == ["load"]:
-        numbers = [int(argument) for argument in arguments[1:]]
         print(LOAD_HEADING, attack_under_load(*(numbers or [1000, 200_000])), sep="\n")
+    elif arguments[:1] == ["soak"]:
+        print(LOAD_HEADING, attack_under_load(*(numbers or [50, 1_000_000]), share_asked=0.9), sep="\n")
+    elif arguments[:1] == ["backups"]:
+        print(BACKUPS_HEADING, attack_backups(*(numbers or [100])), sep="\n")
     elif arguments[:1] == ["calls"]:
-        print(CALLS_HEADING, *strike_all(*map(int, arguments[1:])), sep="\n")
+        print(CALLS_HEADING, *strike_all(*numbers), sep="\n")
     else:
         calls = "\n".join(strike_all())
         load = attack_under_load(1000, 200_000)

@@ -121,7 +121,8 @@ def test_each_class_has_its_own_calibration(texts, of_texts):
     for c, label in enumerate(scores.classes):
         p = np.exp(scores.log_probabilities[:, c])
         mean, share = np.average(p, weights=scores.weight), scores.shares[c]
-        assert f'<td>{label}</td><td class="n">{mean:.1%}</td><td class="n">{share:.1%}</td>' in section
+        assert f'<th scope="row">{label}</th><td class="n" data-label="mean probability">{mean:.1%}</td>' in section
+        assert f'<td class="n" data-label="share of rows">{share:.1%}</td>' in section
 
 
 def test_a_learning_curve_has_its_section(texts):
@@ -168,7 +169,7 @@ def test_a_table_shows_its_columns_and_families():
     html = report(model, data.data, data.target).html
     assert Page(html).open == []
     for name, column in model.schema_.items():
-        assert f"<td>{name}</td><td>{column.family}</td>" in html
+        assert f'<th scope="row">{name}</th><td data-label="family">{column.family}</td>' in html
     evidence = html[html.index('id="evidence"') : html.index('id="mistakes"')]
     assert "proline" in evidence
 
@@ -178,9 +179,9 @@ def test_a_column_shows_what_is_missing_and_how_often_values_occur():
     labels = ["a", "b"] * 30
     html = report(NaiveBayes().fit(rows, labels), rows, labels).html
     columns = html[html.index('id="columns"') :]
-    assert '<td class="wider">1 to 59, median 30</td>' in columns
-    assert '<td class="n">25.0%</td>' in columns
-    assert '<td class="wider">red, blue</td>' in columns
+    assert '<td class="wider" data-label="values">1 to 59, median 30</td>' in columns
+    assert '<td class="n" data-label="missing">25.0%</td>' in columns
+    assert '<td class="wider" data-label="values">red, blue</td>' in columns
     red, blue = re.search('aria-label="c: red, blue">(.*?)</svg>', columns)[1].count("<rect"), 2
     assert red == 2 * blue  # two values, each with both classes
 
@@ -361,3 +362,15 @@ def test_a_column_of_texts_is_described_by_its_length_and_not_by_its_values():
     page = report(model, rows, labels).html
     assert " characters on average" in page
     assert "parcel number 1 came" not in page.split('id="columns"')[1].split("<h2")[0]
+
+
+def test_the_strongest_pairs_are_named_with_their_correlation_within_classes():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    shared = rng.normal(size=300)
+    X = {"a": shared, "b": shared + 0.3 * rng.normal(size=300), "c": rng.normal(size=300), "d": 3.0 * y}
+    page = Page(report(NaiveBayes(calibrate=False).fit(X, y), X, y).html).text
+    pairs = page.partition("The strongest pairs")[2].partition("What was learned")[0]
+    assert "a and b +0.9" in pairs
+    assert "a and c" not in pairs
+    assert "The strongest pairs" not in Page(report(NaiveBayes().fit({"c": X["c"]}, y), {"c": X["c"]}, y).html).text

@@ -28,6 +28,12 @@ def test_killed_under_load_nothing_is_lost_and_nothing_is_doubled():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork and kill -9")
+def test_a_backup_under_load_restores_what_was_acknowledged_and_nothing_forgotten():
+    assert "| 3 | " in run_script(CRASHES, "backups", 3)
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not may_trace(), reason="needs strace and the right to use it")
 def test_struck_at_a_writing_system_call_nothing_is_lost_and_nothing_is_left_behind():
     assert "| signal=KILL | " in run_script(CRASHES, "calls", 40)

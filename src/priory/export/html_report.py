@@ -133,6 +133,7 @@ def report(
         if learned
         else report_sections.score_held_out_rows(model, X, labels)
     )
+    groups = _encode_groups(labels, scored.scores)
     page = {
         **_describe_subject(model, y, subject),
         **_describe_rows(scored, len(labels), subject),
@@ -144,7 +145,8 @@ def report(
         **_describe_classes(scored.scores),
         **_describe_evidence(model, X, labels, scored.scores),
         **report_sections.describe_mistakes(model, X, scored.scores, learned),
-        "columns": report_sections.describe_columns(model, X, *_encode_groups(labels, scored.scores)),
+        "columns": report_sections.describe_columns(model, X, *groups),
+        "pairs": report_sections.describe_pairs(X, groups[0]),
         "tables": mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
         "privacy": report_sections.describe_membership(model) if learned else None,
         "findings": None if findings is None else mark_safe(findings.to_html()),
@@ -204,6 +206,7 @@ def _describe_overall(scores: Scores) -> dict[str, object]:
     better = [gain.low > 0 for gain in scores.gain.values()]  # significantly better than the base rate
     return {
         "verdict": scores.verdict,
+        "summary": report_sections.summarise_scores(scores) if scores.has_enough_rows else "",
         "mood": "good" if all(better) else "fair" if any(better) else "bad",
         "overall": report_sections.list_overall_scores(scores),
         "expected_error": "By its own probabilities, the model expects to be wrong "

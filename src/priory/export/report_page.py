@@ -61,7 +61,18 @@ def draw_reliability(bins: Sequence[ReliabilityBin], title: str) -> str:
         f'r="{MIN_DOT + (MAX_DOT - MIN_DOT) * float(np.sqrt(one.rows / total)):.1f}"/>'
         for one in bins
     )
-    return _make_svg(SQUARE, SQUARE, title, f'<path class="diagonal" d="M0 {SQUARE}L{SQUARE} 0"/>{dots}', MAX_DOT)
+    axes = f'<path class="axis" d="M0 0V{SQUARE}H{SQUARE}"/><path class="diagonal" d="M0 {SQUARE}L{SQUARE} 0"/>'
+    ends = "".join(
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
+        for x, y, anchor, text in (
+            (-4, 8, "end", "1"),
+            (-4, SQUARE, "end", "0"),
+            (0, SQUARE + 12, "start", "0"),
+            (SQUARE, SQUARE + 12, "end", "1"),
+            (SQUARE / 2, SQUARE + 12, "middle", "probability"),
+        )
+    )
+    return _make_svg(SQUARE, SQUARE, title, axes + dots + ends, 2 * MAX_DOT)
 
 
 def _make_svg(width: int, height: int, title: str, shapes: str, margin: float = 0.0) -> str:

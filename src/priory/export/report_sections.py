@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_check
 
 import numpy as np
 from numpy import ndarray as Array
+from scipy.stats import rankdata
 
 from priory.calibration.calibration_maps import fit_calibration_map
 from priory.core.logspace import log
+from priory.core.sharding import space_evenly
 from priory.core.typing import Classifier, Label
 from priory.errors import PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
@@ -22,7 +24,7 @@ from priory.evaluation.intervals import Interval
 from priory.evaluation.regression_scores import format_quantity
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
-from priory.export.report_page import draw_reliability, draw_stacked_bars, mark_safe
+from priory.export.report_page import draw_bar, draw_reliability, draw_stacked_bars, mark_safe
 from priory.export.strongest_evidence import ExplainingModel, take_input_rows
 from priory.model.ledger import Ledger, LedgerLine
 from priory.model.ledger_output import DECIBANS_PER_NAT, format_value
@@ -50,6 +52,34 @@ def list_overall_scores(scores: Scores) -> list[dict[str, str]]:
 
 def format_interval(score: Interval, format_spec: str) -> dict[str, str]:
     return {name: f"{value:{format_spec}}" for name, value in score._asdict().items()}
+
+
+SURE = 0.9  # a certainty that a summary calls sure
+
+
+def summarise_scores(scores: Scores) -> str:
+    """Say in plain words how often the model is right, how far its certainty can be trusted, and what it mixes up."""
+    right, weight = scores.answer == scores.truth, scores.weight
+    common = format_value(scores.classes[int(np.argmax(scores.shares))])
+    sentences = [
+        f"Of 100 rows that it has not learned, it answers {100 * np.average(right, weights=weight):.0f} correctly; "
+        f"always answering {common} would be correct for {100 * float(scores.shares.max()):.0f}."
+    ]
+    sure = scores.certainty >= SURE
+    if sure.any():
+        sentences.append(
+            f"It is at least {SURE:.0%} sure of {np.average(sure, weights=weight):.0%} of the rows, and "
+            f"{np.average(right[sure], weights=weight[sure]):.0%} of those answers are correct."
+        )
+    if not right.all():
+        n = len(scores.classes)
+        mixed = np.bincount(scores.truth[~right] * n + scores.answer[~right], minlength=n * n)  # (truth, answer), flat
+        truth, answer = divmod(int(np.argmax(mixed)), n)
+        sentences.append(
+            f"Its most frequent mistake is {format_value(scores.classes[truth])} taken for "
+            f"{format_value(scores.classes[answer])}: {mixed.max():,} of {mixed.sum():,} mistakes."
+        )
+    return " ".join(sentences)
 
 
 def describe_mistakes(model: object, X: object, scores: Scores, learned: bool) -> dict[str, object]:
@@ -154,6 +184,49 @@ def describe_columns(model: object, X: object, group: Array, n_classes: int) -> 
         }
         rows.append(row | _describe_cells(columns.get(report.name), report.name, group, n_classes))
     return rows
+
+
+MAX_PAIRS, MAX_PAIRED_COLUMNS, MAX_PAIRED_ROWS = 8, 100, 2000
+MIN_CORRELATION = 0.3
+
+
+def describe_pairs(X: object, group: Array) -> list[dict[str, str]]:
+    """Return the pairs of columns of numbers with the strongest rank correlations, in all rows and within classes."""
+    read = [(name, column.numbers) for name, column in _read_columns(X, ()).items() if column.numbers is not None]
+    chosen = space_evenly(len(group), MAX_PAIRED_ROWS)
+    paired = [(name, numbers[chosen]) for name, numbers in read[:MAX_PAIRED_COLUMNS]]
+    paired = [(name, numbers) for name, numbers in paired if len(np.unique(numbers[~np.isnan(numbers)])) > 1]
+    if len(paired) < 2:
+        return []
+    ranks = np.column_stack([_rank(numbers) for _, numbers in paired])  # (rows, columns), 0 where missing
+    within = ranks - np.stack([ranks[group[chosen] == c].mean(axis=0) for c in range(group.max() + 1)])[group[chosen]]
+    overall, inside = (_correlate(each) for each in (ranks, within))  # (columns, columns) each
+    strength = np.abs(np.triu(overall, 1))
+    largest = np.argsort(-strength, axis=None, kind="stable")[:MAX_PAIRS]
+    pairs = [divmod(int(place), len(paired)) for place in largest if strength.flat[place] >= MIN_CORRELATION]
+    return [
+        {
+            "names": f"{format_value(paired[i][0])} and {format_value(paired[j][0])}",
+            "overall": f"{overall[i, j]:+.2f}",
+            "within": f"{inside[i, j]:+.2f}",
+            "bar": mark_safe(draw_bar(strength[i, j], "for" if overall[i, j] > 0 else "against")),
+        }
+        for i, j in pairs
+    ]
+
+
+def _rank(numbers: Array) -> Array:
+    """Return the centred ranks of numbers; a missing one has the mean rank, 0."""
+    present, ranks = ~np.isnan(numbers), np.zeros(len(numbers))
+    ranks[present] = rankdata(numbers[present])
+    ranks[present] -= ranks[present].mean()
+    return ranks
+
+
+def _correlate(ranks: Array) -> Array:
+    length = np.sqrt((ranks**2).sum(axis=0))
+    correlations: Array = (ranks.T @ ranks) / np.maximum(np.outer(length, length), 1e-300)
+    return correlations
 
 
 def _read_columns(X: object, text_names: Collection[str]) -> dict[str, Column]:

@@ -228,8 +228,10 @@ def roc_curves(scores: Scores) -> Figure:
     figure.set_size_inches(5, 5)
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     worst = sorted(scores.worst(6), key=lambda one: -one.roc_area.value)
-    # with two classes one curve is enough: the other is its mirror image, with the same area
-    for one in worst[: 1 if len(scores.classes) == 2 else None]:
+    if len(scores.classes) == 2:  # one curve is enough, of the rarer class: the other is its mirror image
+        rarer = scores.classes[int(np.argmin(scores.shares))]
+        worst = [one for one in worst if one.label == rarer]
+    for one in worst:
         curve = scores.roc(one.label)
         axes.plot(curve.x, curve.y, label=f"{one.roc_area.value:.3f} {_format_label(one.label)}")
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
