@@ -1,11 +1,12 @@
 """Forget one row that `fit` has learned: how long it takes, and how long the next answer takes.
 
-    python benchmarks/forgetting.py [--write] [--rows 1000000] [--tokens 1000000]
+    python benchmarks/forgetting.py [--write] [--rows 1000000] [--tokens 1000000] [--only numbers]
 
 Old rows of adult, of a table of numbers and of texts with many distinct tokens are forgotten one at a time; then kept
 rows (in the sample that corrections are derived from) and rows that are not kept, each followed by an answer, without
 and with standby corrections. Beside: LightGBM fitted again without the row. Times are of the processor, in one thread:
-a wall clock would measure what else the machine does. Adult needs the data (see datasets.py).
+a wall clock would measure what else the machine does. Adult needs the data (see datasets.py). `--only` measures one
+of the data; with `--write` the other lines of the results stay.
 """
 
 from __future__ import annotations
@@ -47,17 +48,21 @@ class Data:
         return list(zip(rows, self.y[places].tolist(), strict=True))
 
 
-def make_data(n_rows: int, n_tokens: int) -> Iterator[Data]:
+def make_data(n_rows: int, n_tokens: int, only: str) -> Iterator[Data]:
+    """The data whose names begin with ``only``."""
     rng = np.random.default_rng(0)
     adult = datasets.table("adult")
-    if adult is not None:
+    if adult is not None and "adult".startswith(only):
         table, labels = adult[0].iloc[:ADULT_ROWS], adult[1].to_numpy()[:ADULT_ROWS]
         yield Data(f"adult, {ADULT_ROWS:,} x 14", pr.NaiveBayes, table, labels)
-    numbers = rng.normal(size=(n_rows, N_COLUMNS))
-    above = numbers[:, 0] + numbers[:, 1] * numbers[:, 2] + rng.normal(size=n_rows) > 0
-    table = pd.DataFrame(numbers, columns=[f"x{j}" for j in range(N_COLUMNS)])
-    yield Data(f"numbers, {n_rows:,} x {N_COLUMNS}", pr.NaiveBayes, table, above.astype(int))
-    texts, labels = make_texts(n_tokens, rng)
+    if "numbers".startswith(only):
+        numbers = rng.normal(size=(n_rows, N_COLUMNS))
+        above = numbers[:, 0] + numbers[:, 1] * numbers[:, 2] + rng.normal(size=n_rows) > 0
+        table = pd.DataFrame(numbers, columns=[f"x{j}" for j in range(N_COLUMNS)])
+        yield Data(f"numbers, {n_rows:,} x {N_COLUMNS}", pr.NaiveBayes, table, above.astype(int))
+    if not "texts".startswith(only):
+        return
+    texts, labels = make_texts(n_tokens, np.random.default_rng(0))
     yield Data(f"texts, {n_tokens:,} distinct tokens", pr.TextClassifier, texts, labels)
     n_kept = len(texts) // 3
     yield Data(f"texts, {n_kept:,} of {len(texts):,} kept", lambda: pr.TextClassifier(memory=n_kept), texts, labels)
@@ -150,14 +155,22 @@ def measure_peers(data: Data) -> Iterator[str]:
         yield "| LightGBM | not installed |"
 
 
+def read_other_lines(only: str) -> tuple[list[str], list[str], list[str]]:
+    """The lines of the three tables of the results that are about other data."""
+    tables = [part.split("\n\n")[0].splitlines() for part in RESULTS.read_text(encoding="utf-8").split("---:|\n")[1:]]
+    forgotten, answers, peers = ([line for line in lines if f"| {only}" not in line] for lines in tables)
+    return forgotten, answers, [line for line in peers if f"fitted again, {only}" not in line]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--tokens", type=int, default=1_000_000)
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--only", default="", help="adult, numbers or texts")
     given = parser.parse_args()
-    forgotten, answers, peers = [], [], []
-    for data in make_data(given.rows, given.tokens):
+    forgotten, answers, peers = ([], [], []) if not given.only else read_other_lines(given.only)
+    for data in make_data(given.rows, given.tokens, given.only):
         rng = np.random.default_rng(1)
         model = data.make_model().fit(data.X, data.y)
         answers.append(measure_answers(data, model, rng))
@@ -167,7 +180,8 @@ def main() -> None:
         peers += measure_peers(data)
     text = f"""# Forget one row of `fit`
 
-`python benchmarks/forgetting.py --rows {given.rows} --tokens {given.tokens} --write`: processor time, one thread.
+`python benchmarks/forgetting.py --rows {given.rows} --tokens {given.tokens} --write`: processor time, one thread
+(or in parts, with `--only adult`, `numbers`, `texts`).
 
 {N_FORGOTTEN:,} rows that `fit` has learned, each by `forget_one`. The first one prepares the guards of its class;
 "settle" is what reading the statistics takes afterwards, which counts all of them in one batch.

@@ -103,6 +103,17 @@ def test_texts_have_receipts_too(book, pem, parameters):
     assert "the one before" in verify(issued.receipt, pem, model, previous=first.receipt, opening=issued.opening)
 
 
+def test_what_is_kept_beside_the_model_confirms_no_guess_about_the_rows(tmp_path, book, pem):
+    X, y = make_table()
+    model = pr.NaiveBayes().fit(X, y)
+    book.issue_state(model)
+    opening = book.forget(model, X[:1], y[:1]).opening
+    kept = (tmp_path / "salts").read_text()
+    assert opening["salts"]["after"] in kept
+    assert opening["salts"]["before"] not in kept
+    assert opening["salts"]["rows"][0] not in kept
+
+
 def test_all_rows_of_a_model_may_be_forgotten(book, pem):
     model = pr.TextClassifier().fit(["win cash", "lunch"], ["spam", "ham"])
     book.issue_state(model)

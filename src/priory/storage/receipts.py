@@ -129,7 +129,7 @@ class ReceiptBook:
             "reason": reason,
         }
         receipt["signature"] = key.sign_message(verifier.signed_bytes(receipt)).hex()
-        self._write_salts(receipt["counter"], new_salt)
+        self._write_salt(receipt["counter"], new_salt)
         continue_chain(model, receipt)
         salts = {"before": salt, "after": new_salt, "rows": row_salts}
         return Issued(receipt, {"frame": _get_frame(before or after), "rows": rows or [], "salts": salts})
@@ -147,13 +147,11 @@ class ReceiptBook:
             return None
         return salts.get(str(chain["counter"]))
 
-    def _write_salts(self, counter: int, salt: str) -> None:
-        """Keep the new salt, and the one before it: a crash before the model is saved loses neither."""
-        path, before = Path(self.salts), str(counter - 1)
+    def _write_salt(self, counter: int, salt: str) -> None:
+        """Keep the new salt alone: with the one before it, guesses about the rows that have left could be tested."""
+        path = Path(self.salts)
         path.touch(mode=0o600)
-        known = json.loads(path.read_bytes() or b"{}")
-        kept = {before: known[before]} if before in known else {}
-        replace_file(path, [json.dumps(kept | {str(counter): salt}).encode()])
+        replace_file(path, [json.dumps({str(counter): salt}).encode()])
 
 
 def continue_chain(model: Any, receipt: JsonObject) -> None:
