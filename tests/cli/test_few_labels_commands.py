@@ -8,6 +8,7 @@ import pytest
 import priory
 from priory.cli.entry_point import main
 
+PATHS = ["soup lunch,food/soup", "bread noon,food", "roof,home"]
 WORDS = {"spam": ["cash", "win", "prize", "bank"], "ham": ["lunch", "noon", "soup", "home"]}
 
 
@@ -72,6 +73,51 @@ def test_several_labels_are_learned_predicted_and_scored(files, capsys):
     right = [set(row["labels"].split(";")) == set(row["tags"].split(";")) for row in rows]
     assert np.mean(right) > 0.7
     assert 0 <= float(rows[0]["probability_spam"]) <= 1
-    assert main(["evaluate", model, test, "--multilabel"]) == 0
+    assert main(["evaluate", model, test]) == 0
     assert "subset accuracy" in capsys.readouterr().out
-    assert main(["evaluate", str(files / "m.priory"), test, "--multilabel"]) == 3
+    assert main(["evaluate", model, test, "--curve"]) == 3
+    assert main(["explain", model, "cash"]) == 3
+    assert "several labels" in capsys.readouterr().err
+    assert main(["report", model, test, "-o", str(files / "tags.html")]) == 0
+    page = (files / "tags.html").read_text()
+    assert all(f"<td>{label}</td>" in page for label in WORDS)
+
+
+def test_several_labels_in_any_order_are_learned_and_forgotten_as_sets(files, capsys):
+    rows = ["cash lunch,spam;ham", "lunch noon,ham", "cash win,spam", "see you,"] * 3
+    for name, lines in {"a": rows, "more": ["bank soup,spam;ham"], "same": ["bank soup, ham ; spam"]}.items():
+        (files / f"{name}.csv").write_text("\n".join(["text,tags", *lines]))
+    model = files / "tags.priory"
+    assert main(["train", str(files / "a.csv"), "--target", "tags", "--multilabel", ";", "-o", str(model)]) == 0
+    assert main(["predict", str(model), str(files / "a.csv"), "--proba"]) == 0
+    before = capsys.readouterr().out.splitlines()
+    assert main(["learn", str(model), str(files / "more.csv")]) == 0
+    assert main(["forget", str(model), str(files / "same.csv")]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(model), str(files / "a.csv"), "--proba"]) == 0
+    assert capsys.readouterr().out.splitlines() == before[-13:]
+    assert main(["forget", str(model), str(files / "more.csv")]) == 3
+    assert "more.csv:2" in capsys.readouterr().err
+
+
+def test_labels_that_are_paths_bring_their_parents_along(files, capsys):
+    (files / "p.csv").write_text(
+        "\n".join(["text,tags", *["soup lunch,food/soup", "bread noon,food", "roof,home"] * 5])
+    )
+    model, path = str(files / "p.priory"), str(files / "p.csv")
+    assert main(["train", path, "--target", "tags", "--multilabel", ";", "--hierarchy", "-o", model]) == 0
+    capsys.readouterr()
+    assert main(["predict", model, path, "--proba", "--threshold", "f1"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert all(float(row["probability_food/soup"]) <= float(row["probability_food"]) for row in rows)
+    assert rows[0]["labels"] == "food;food/soup"
+    assert main(["predict", model, path, "--threshold", "2"]) == 2
+
+
+def test_texts_without_label_are_forgotten(files):
+    model = files / "m.priory"
+    for command in (["learn", "new.csv"], ["forget", "new.csv"]):
+        assert main([command[0], str(model), str(files / command[1]), "--unlabelled"]) == 0
+    left = priory.load(model)
+    assert left.learned_.unlabelled is None
+    assert left.statistics_.n.sum() == 30

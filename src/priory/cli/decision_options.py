@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from priory.workflows.row_counting import RowCounter
 
 
-def _parse_thresholds(texts: tuple[str, ...]) -> float | dict[str, float]:
-    """One threshold for all classes, or thresholds by class."""
+def _parse_thresholds(texts: tuple[str, ...]) -> float | str | dict[str, float]:
+    """One threshold for all classes, "f1", or thresholds by class."""
+    if texts == ("f1",):
+        return "f1"
     pairs = [pair.rpartition("=") for text in texts for pair in text.split(",")]
     limits = {name: _parse_probability(number) for name, _, number in pairs}
     if "" not in limits:
@@ -60,7 +62,8 @@ threshold_option = OptionSection(
     define_option(
         "--threshold P|CLASS=P...",
         "Leave the label empty where its probability is below P. CLASS=P is for one class: it is the label where "
-        "its probability is at least P.",
+        "its probability is at least P. Of several labels all with at least P are given (0.5 by default); f1 chooses P "
+        "for each.",
         _parse_thresholds,
         field="thresholds",
         is_common=True,

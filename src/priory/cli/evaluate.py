@@ -53,7 +53,6 @@ table_options = options.OptionSection(
 @options.model_argument
 @options.files_argument
 @options.json_option
-@options.add_option("--multilabel", "MODEL was trained with --multilabel: score all labels of each row.")
 @learned_option
 @judging_options
 @comparison_options
@@ -62,7 +61,7 @@ table_options = options.OptionSection(
 @options.column_options
 @options.reading_options
 def evaluate_command(
-    model: str, paths: tuple[str, ...], multilabel: bool, learned: bool, thresholds: bool, json_: bool, **given: Any
+    model: str, paths: tuple[str, ...], learned: bool, thresholds: bool, json_: bool, **given: Any
 ) -> None:
     """Compare the predictions of MODEL for the rows of FILEs with their labels.
 
@@ -80,13 +79,6 @@ def evaluate_command(
     from priory.workflows.evaluation import tabulate_decisions
 
     judging = workflows.JudgingOptions(**judging_options.pop(given))
-    if multilabel:
-        from priory.workflows.label_files import score_labels
-
-        with options.open_task(paths, given) as task:
-            found = score_labels(model, task)
-        print_json(found.to_dict()) if json_ else print_lines(str(found), indent="")
-        return
     compared = comparison_options.pop(given)
     others = {name: name for name in compared.pop("compare", ())}
     learned = learned or not judging.is_default or compared["curve"]

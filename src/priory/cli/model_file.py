@@ -45,6 +45,7 @@ def learn_command(
     epilog="Example: priory forget mail.priory mail.csv --where sender=ann",
 )
 @options.update_options
+@options.add_option("--unlabelled", "The rows are texts that MODEL learned without label.")
 @options.add_option(
     "--where COLUMN=TEXT...",
     "Only the rows of FILEs with this text in this column, which need not be a column of MODEL; may be repeated.",
@@ -56,6 +57,7 @@ def forget_command(
     paths: tuple[str, ...],
     refresh_from: tuple[str, ...],
     wait: float | None,
+    unlabelled: bool,
     json_: bool,
     where: tuple[str, ...],
     force: bool,
@@ -73,7 +75,9 @@ def forget_command(
         if workflows.is_database(paths[0]):
             result = workflows.forget_table(model, chosen, receipt=files)
         else:
-            result = workflows.forget(model, chosen, refresh_from=refresh_from, wait=wait, receipt=files)
+            result = workflows.forget(
+                model, chosen, refresh_from=refresh_from, wait=wait, receipt=files, unlabelled=unlabelled
+            )
     print_update("forgotten", model, result, json_)
 
 
@@ -125,7 +129,7 @@ def inspect_command(model: str, tables: bool, privacy: bool, json_: bool) -> Non
     if privacy or tables:
         from priory.workflows.model_files import load_classifier  # what a file contains is shown without it
 
-        loaded = load_classifier(model, options.get_required_key())
+        loaded = load_classifier(model, options.get_required_key(), several=True)
     if privacy:
         audit = loaded.audit_membership()
         if json_:

@@ -31,6 +31,7 @@ MAX_UNREADABLE_SHOWN = 5
 )
 @options.add_option("--report HTML", "Also write an HTML report.", options.FILE_PATH_TYPE)
 @options.add_option("--multilabel SEPARATOR", "The target holds any number of labels, with this sign between them.")
+@options.add_option("--hierarchy", "With --multilabel: labels are paths, such as sport/tennis.")
 @options.training_options
 @options.force_option
 @options.json_option
@@ -45,6 +46,7 @@ def train_command(
     out: str | None,
     report: str | None,
     multilabel: str | None,
+    hierarchy: bool,
     force: bool,
     json_: bool,
     **given: Any,
@@ -78,7 +80,7 @@ def train_command(
     report_path = options.check_output_path(report, paths, force)
     if multilabel is not None:
         with options.open_task(located, given) as task:
-            _train_labels(task, multilabel, model_path, json_)
+            _train_labels(task, multilabel, hierarchy, model_path, json_)
         return
     result: workflows.TrainingResult | workflows.RegressionResult
     with options.open_task(located, given) as task, engine as count:
@@ -103,10 +105,10 @@ def train_command(
     _check_all_readable(result.unreadable_files)
 
 
-def _train_labels(task: workflows.FileTask, separator: str, model_path: str, json_: bool) -> None:
+def _train_labels(task: workflows.FileTask, separator: str, hierarchy: bool, model_path: str, json_: bool) -> None:
     from priory.workflows.label_files import train_labels
 
-    model = train_labels(task, separator)
+    model = train_labels(task, separator, hierarchy)
     scores = model.evaluate()
     priory.save(model.estimator_, model_path)
     if json_:

@@ -14,23 +14,25 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.logspace import normalise
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 from priory.estimators.learned_classifier import CorrectedClassifier
 from priory.estimators.scikit_learn import BaseEstimator, raise_not_fitted
 from priory.estimators.text_classifier import TextClassifier
 from priory.evaluation.label_scores import LabelScores, choose_f1_threshold
 from priory.learning.learned import Learned
-from priory.learning.left_out_scores import check_kept_rows, judge_kept_rows
+from priory.learning.left_out_scores import check_kept_rows, judge_sample
 from priory.model.model_statistics import ModelStatistics
 
+FOLDS = 3  # of rows that are left out: each derives the corrections of every label
 NO_YES = np.array([0, 1])
 PATH_SEPARATOR = "/"
+Threshold: TypeAlias = float | Literal["f1"] | Mapping[str, float]
 
 
 @dataclass(eq=False, repr=False)
@@ -40,8 +42,9 @@ class MultiLabelClassifier(BaseEstimator):
     Parameters
     ----------
     estimator : TextClassifier or NaiveBayes, optional
-        The model; by default ``TextClassifier()``. ``TextClassifier(refine=False)`` answers several times faster, by
-        tempered naive Bayes.
+        The model; by default ``TextClassifier(pairs=False, analyzer="word")``, which weighs single words: trying finer
+        tokens for every label takes most of the time. ``TextClassifier(refine=False)`` answers several times faster,
+        by tempered naive Bayes.
     threshold : float, "f1", or dict with the costs "fp" and "fn"
         A label is given from this probability on; "f1" chooses the probability with the largest F1 of left-out rows
         for each label, and with costs it is fp / (fp + fn).
@@ -69,7 +72,7 @@ class MultiLabelClassifier(BaseEstimator):
 
     estimator: CorrectedClassifier | None = None
     _: KW_ONLY
-    threshold: float | Literal["f1"] | Mapping[str, float] = 0.5
+    threshold: Threshold = 0.5
     hierarchy: bool = False
     separator: str = ";"
 
@@ -84,22 +87,22 @@ class MultiLabelClassifier(BaseEstimator):
 
     def fit(self, X: object, y: Any) -> Self:
         """Fit the model to all rows; ``y`` has the labels of each row, or is an indicator matrix."""
-        base = TextClassifier() if self.estimator is None else self.estimator
+        base = TextClassifier(pairs=False, analyzer="word") if self.estimator is None else self.estimator
         model = type(base)(**base.get_params(deep=False))
-        self.estimator_ = model.adopt(model.counter().count(X, self._join_labels(y)), finish=False)
+        self.estimator_ = model.adopt(model.counter().count(X, self.join_labels(y)), finish=False)
         return self
 
     def partial_fit(self, X: object, y: Any) -> Self:
         """Learn from more rows."""
         if not hasattr(self, "estimator_"):
             return self.fit(X, y)
-        part = self.estimator_.counter(known=True).count(X, self._join_labels(y))
+        part = self.estimator_.counter(known=True).count(X, self.join_labels(y))
         self.estimator_._change(lambda before: before if part is None else before + part)
         return self
 
     def forget(self, X: object, y: Any) -> Self:
         """Forget learned rows, as if the model had never seen them."""
-        self._find_model().forget(X, self._join_labels(y))
+        self._find_model().forget(X, self.join_labels(y))
         return self
 
     def merge(self, *others: Self) -> Self:
@@ -116,8 +119,8 @@ class MultiLabelClassifier(BaseEstimator):
             raise_not_fitted(self)
         return self.estimator_
 
-    def _join_labels(self, y: Any) -> Array:
-        """(rows,): the labels of each row as one string, the class of the record."""
+    def join_labels(self, y: Any) -> Array:
+        """(rows,): the labels of each row as one string, which is a class of the record."""
         rows = list_label_rows(y, self.separator)
         if self.hierarchy:
             rows = [[parent for label in labels for parent in list_parents(label)] for labels in rows]
@@ -150,6 +153,13 @@ class MultiLabelClassifier(BaseEstimator):
             among = members[:, place[parent]] if parent in place else np.ones(len(members), dtype=bool)
             models.append(Learned(learned.rows, split_classes(learned.statistics, members[:, k], among)))
         return models
+
+    def model_of(self, label: str) -> CorrectedClassifier:
+        """The model of a label, of the classes 0 (no) and 1 (yes): it explains, evaluates, and can be saved."""
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise DataError(f"there is no label {label!r}{suggest_name(label, labels)}")
+        return self._find_model()._with_learned(self._models()[labels.index(label)])
 
     @property
     def classes_(self) -> Array:
@@ -196,21 +206,21 @@ class MultiLabelClassifier(BaseEstimator):
             if isinstance(chosen, str) or not 0 <= chosen <= 1:
                 raise DataError(f"threshold is {chosen!r}; use a number from 0 to 1, 'f1', or costs fp and fn.")
             return np.full(len(self.classes_), float(chosen))
-        learned = self._find_model()._learned()
-        choose = self._choose_thresholds
-        return learned.statistics.derive("f1 thresholds", choose, repr(learned.rows.parameters), self.separator)
-
-    def _choose_thresholds(self, _: object) -> Array:
         truth, probabilities = self._answer_left_out()
         return np.array([choose_f1_threshold(t, p) for t, p in zip(truth.T, probabilities.T, strict=True)])
 
     def _answer_left_out(self) -> tuple[Array, Array]:
-        """Truth and left-out probability of the rows that the model keeps, both (rows, labels)."""
-        learned, models = self._find_model()._learned(), self._models()
-        sample = check_kept_rows(learned)
+        """Truth and left-out probability of the rows that the model keeps, both (rows, labels); derived once."""
+        learned = self._find_model()._learned()
+        key = repr(learned.rows.parameters), self.separator, self.hierarchy
+        return learned.statistics.derive("left-out labels", lambda _: self._leave_folds_out(learned), *key)
+
+    def _leave_folds_out(self, learned: Learned) -> tuple[Array, Array]:
+        sample, models = check_kept_rows(learned), self._models()
         found = np.empty((len(sample), len(models)))
         for k, model in enumerate(models):
-            scores, own = judge_kept_rows(model), check_kept_rows(model)
+            own = check_kept_rows(model)
+            scores = judge_sample(model, own, FOLDS, np.arange(len(own)))
             answers = np.exp(scores.log_probabilities[:, 1])
             # rows without the parent are not among those judged: there the label is as probable as in its parent
             found[:, k] = answers.mean()
@@ -224,10 +234,12 @@ class MultiLabelClassifier(BaseEstimator):
 
     def score_labels(self, X: object, y: Any) -> LabelScores:
         """Score new rows with known labels."""
-        labels = self.classes_.tolist()
-        held = [set(text.split(self.separator)) for text in self._join_labels(y)]
-        truth = np.array([[label in row for label in labels] for row in held], dtype=bool).reshape(len(held), -1)
-        return LabelScores.of(truth, self.predict_proba(X), self.thresholds_, labels)
+        return LabelScores.of(self.mark_labels(y), self.predict_proba(X), self.thresholds_, self.classes_.tolist())
+
+    def mark_labels(self, y: Any) -> Array:
+        """(rows, labels): whether each row has each known label."""
+        labels, held = self.classes_.tolist(), [set(text.split(self.separator)) for text in self.join_labels(y)]
+        return np.array([[label in row for label in labels] for row in held], dtype=bool).reshape(len(held), -1)
 
 
 def split_classes(statistics: ModelStatistics, yes: Array, among: Array) -> ModelStatistics:

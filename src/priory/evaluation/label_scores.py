@@ -55,7 +55,8 @@ class LabelScores:
             dict(zip(labels, f1.tolist(), strict=True)),
         )
 
-    def __str__(self) -> str:
+    def table(self) -> DisplayTable:
+        """The scores of all labels together."""
         rows = [
             ("Hamming loss", self.hamming),
             ("micro F1", self.micro_f1),
@@ -63,9 +64,13 @@ class LabelScores:
             ("subset accuracy", self.subset_accuracy),
             ("log loss", self.log_loss),
         ]
-        return str(
-            DisplayTable(f"{self.n_rows:,} rows, {len(self.by_label):,} labels", ("score", "value"), tuple(rows))
-        )
+        return DisplayTable(f"{self.n_rows:,} rows, {len(self.by_label):,} labels", ("score", "value"), tuple(rows))
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def to_dict(self) -> dict[str, object]:
         """The same as values for JSON."""

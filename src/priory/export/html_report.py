@@ -28,6 +28,8 @@ from priory.plots.canvas import render_inline_svg
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from priory.estimators.multi_label import MultiLabelClassifier
+
 
 MAX_REPORT_CLASSES = 12  # classes shown
 MAX_REPORT_TABLES = 12  # columns whose probabilities are shown
@@ -150,11 +152,53 @@ def report(
         "tables": mark_safe(model.tables_.to_html(MAX_REPORT_TABLES)) if hasattr(model, "tables_") else None,
         "privacy": report_sections.describe_membership(model) if learned else None,
         "findings": None if findings is None else mark_safe(findings.to_html()),
+        "labels": [],
     }
     return Report(render_page(page))
 
 
 # -- the parts of the page ---------------------------------------------------------------------------------------
+
+
+def report_labels(
+    view: MultiLabelClassifier, X: object, y: object, *, learned: bool = True, subject: ReportSubject | None = None
+) -> Report:
+    """Create a report on a model that gives several labels: the scores of each label, and the evidence for it.
+
+    Parameters
+    ----------
+    view : MultiLabelClassifier
+    X, y : rows and their labels
+    learned : bool
+        Whether the model has learned these rows. Then the rows that it keeps are scored, each left out.
+    subject : ReportSubject, optional
+        The description of the data in the title.
+    """
+    truth, subject = view.mark_labels(y), subject or ReportSubject()
+    scores = view.evaluate() if learned else view.score_labels(X, y)
+    names, shares = view.classes_.tolist(), truth.mean(axis=0)
+    common = np.argsort(-shares, kind="stable")[:MAX_REPORT_CLASSES].tolist()
+    evidence = {k: find_strongest_evidence(view.model_of(names[k]), X, truth[:, k].astype(int)) for k in common}
+    f1, limits = scores.by_label, view.thresholds_.tolist()
+    page = {
+        **_describe_subject(view.estimator_, y, subject),
+        "rows": f"{scores.n_rows:,} rows",
+        "how": "each left out" if learned else "which the model has not learned",
+        "classes": len(names),
+        "shares": f"{len(names):,} labels, {truth.sum(axis=1).mean():.2f} for each row on average",
+        "verdict": f"{scores.hamming:.1%} of all answers are wrong, {shares.mean():.1%} if no label was given.",
+        "mood": "good" if scores.hamming < shares.mean() else "bad",
+        "label_scores": mark_safe(scores.table().to_html()),
+        "labels": [
+            (name, f"{share:.1%}", f"{limit:.2f}", f"{f1[name]:.3f}")
+            for name, share, limit in zip(names, shares, limits, strict=True)
+        ],
+        "strongest": [(names[k], _format_evidence(found[1])) for k, found in evidence.items() if found.get(1)],
+        "strongest_how": EVIDENCE_OF_TOKENS if isinstance(view.estimator_, TokenModel) else EVIDENCE_OF_COLUMNS,
+        **dict.fromkeys(("scored", "mistakes", "columns", "tables", "findings", "privacy")),
+        "figures": {},
+    }
+    return Report(render_page(page))
 
 
 def _describe_subject(model: object, y: object, subject: ReportSubject) -> dict[str, object]:

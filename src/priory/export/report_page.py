@@ -116,6 +116,7 @@ def list_contents(page: dict[str, object]) -> list[tuple[str, str, bool]]:
         ("calibration", "Calibration", scored),
         ("answers", "Correct and wrong answers", scored),
         ("curve", "Learning curve", "curve" in figures),
+        ("labels", "The labels", bool(page["labels"])),
         ("evidence", "The strongest evidence", bool(page["strongest"])),
         ("mistakes", "The worst mistakes", bool(page["mistakes"])),
         ("columns", "The columns", bool(page["columns"])),

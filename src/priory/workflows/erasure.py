@@ -75,7 +75,7 @@ def issue_receipt(model: PathLike, files: ReceiptFiles, key: PathLike | None = N
     with updating(model, key=key) as file:
         if file.model is None:
             raise FileNotFoundError(2, "no such model; train one with priory train", os.fspath(model))
-        return files.issue_state(model, load_classifier(file.model))
+        return files.issue_state(model, load_classifier(file.model, several=True))
 
 
 def release(
@@ -107,7 +107,7 @@ def release(
 
 def make_card(model: PathLike, key: PathLike | None = None) -> ModelCard:
     """A page about a model file, from facts in the file only."""
-    loaded = load_classifier(model, key)
+    loaded = load_classifier(model, key, several=True)
     return ModelCard(os.path.basename(model), loaded, inspect(model, key=key).as_dict(), read_chain(loaded))
 
 

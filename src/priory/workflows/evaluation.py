@@ -24,10 +24,12 @@ from priory.sources.cell_parsing import cast_to_text, is_text_column, looks_like
 from priory.sources.column_types import InputRows
 from priory.sources.discovery import make_absent_column_error
 from priory.workflows import model_files
+from priory.workflows.label_files import read_labels, view_labels
 from priory.workflows.model_files import Callbacks, FileOptions, FileTask
 from priory.workflows.training import score_regression
 
 if TYPE_CHECKING:
+    from priory.evaluation.label_scores import LabelScores
     from priory.evaluation.regression_scores import RegressionScores
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
@@ -176,7 +178,7 @@ def tabulate_decisions(
     if costs is None and not thresholds:
         return DecisionTables()
     if not isinstance(scores, Scores):
-        raise DataError("the model predicts a number; costs and thresholds are for models of classes")
+        raise DataError("costs and thresholds are for models that give one class to each row")
     classes = [str(label) for label in scores.classes]
     given = costs if costs is None or isinstance(costs, Costs) else model_files.read_costs(costs)
     table = None if given is None else given.tabulate(classes, scores.shares)
@@ -207,8 +209,8 @@ class Evaluation:
 
     Attributes
     ----------
-    scores : Scores or RegressionScores
-        The scores, of classes or of a number.
+    scores : Scores, RegressionScores or LabelScores
+        The scores, of classes, of a number, or of several labels.
     n_rows : int
         The number of labelled rows that were read.
     by : dict of str to GroupScores
@@ -219,7 +221,7 @@ class Evaluation:
         The learning curve: by number of rows learned, the scores on the rows left out.
     """
 
-    scores: Scores | RegressionScores
+    scores: Scores | RegressionScores | LabelScores
     n_rows: int
     by: dict[str, GroupScores] = field(default_factory=dict)
     others: dict[str, Scores] = field(default_factory=dict)
@@ -287,6 +289,12 @@ def evaluate(
             raise DataError("the model predicts a number; groups, comparisons and curves are for models of classes")
         found = evaluate_regression(trained, rows, task, learned=learned)
         return Evaluation(found, len(found.truth))
+    if hasattr(trained, "separator_"):
+        if by or others or curve or not judging.is_default:
+            raise DataError("the model has several labels for each row; groups and comparisons are for one class")
+        data, held = read_labels(trained, task)
+        view = view_labels(trained)
+        return Evaluation(view.evaluate() if learned else view.score_labels(data, held), len(held))
     models = {EVALUATED: trained} | {
         name: model_files.load_classifier(other, task.key) for name, other in (others or {}).items()
     }

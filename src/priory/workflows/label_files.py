@@ -1,6 +1,6 @@
 """Several labels for a row of a file, written in one cell with a separator: training, predictions and scores.
 
-The model file holds a model whose classes are sets of labels, and the separator; see `priory.MultiLabelClassifier`.
+The model file holds a model whose classes are sets of labels, and the separator; see `MultiLabelClassifier`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Unpack
 import pyarrow as pa
 
 import priory
-from priory.errors import DataError
+from priory.estimators.multi_label import PATH_SEPARATOR, MultiLabelClassifier, Threshold
 from priory.sources import FileRows, RowChunk
 from priory.sources.byte_streams import peek_first
 from priory.sources.cell_parsing import cast_to_text, make_column
@@ -22,23 +22,24 @@ from priory.workflows import model_files
 from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
-    from priory.estimators.multi_label import MultiLabelClassifier
-    from priory.evaluation.label_scores import LabelScores
+    from priory.sources.cell_parsing import RowPlaces
     from priory.sources.column_types import InputRows, ModelColumns
-    from priory.workflows.model_files import ModelOrPath, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import Paths, TableOrTextClassifier
 
 LABELS = "labels"
 
 
-def view_labels(model: TableOrTextClassifier) -> MultiLabelClassifier:
-    """The model as a classifier of several labels; raises if it was not trained as one."""
-    separator = getattr(model, "separator_", "")
-    if not separator:
-        raise DataError("the model has one class for each row; train it with --multilabel ';' for several labels")
-    return priory.MultiLabelClassifier.of(model, separator=separator)
+def view_labels(model: TableOrTextClassifier, threshold: Threshold = 0.5) -> MultiLabelClassifier:
+    """The model as a classifier of several labels; labels are paths if the parent of each is a label too."""
+    view = MultiLabelClassifier.of(model, threshold=threshold, separator=model.separator_)
+    labels = set(view.classes_.tolist())
+    parents = {label.rpartition(PATH_SEPARATOR)[0] for label in labels} - {""}
+    return view.set_params(hierarchy=bool(parents) and parents <= labels)
 
 
-def train_labels(paths: Paths | FileTask, separator: str, **given: Unpack[FileOptions]) -> MultiLabelClassifier:
+def train_labels(
+    paths: Paths | FileTask, separator: str, hierarchy: bool = False, **given: Unpack[FileOptions]
+) -> MultiLabelClassifier:
     """Learn files whose target holds any number of labels for each row; the rows have to fit into memory."""
     task = model_files.make_task(paths, given)
     rows = task.open()
@@ -46,22 +47,24 @@ def train_labels(paths: Paths | FileTask, separator: str, **given: Unpack[FileOp
     first, chunks = peek_first(rows.read_chunks((target, *names)))
     columns = infer_columns(first, names, task.columns).columns
     data, labels = _read_rows(chunks, columns, target)
-    model = priory.MultiLabelClassifier(
-        priory.TextClassifier() if columns.is_one_text else priory.NaiveBayes(), separator=separator
-    ).fit(data, labels)
+    estimator = None if columns.is_one_text else priory.NaiveBayes()
+    model = MultiLabelClassifier(estimator, separator=separator, hierarchy=hierarchy).fit(data, labels)
     model_files.set_training_columns(model.estimator_, columns, target)
     model.estimator_.separator_ = separator
     return model
 
 
-def score_labels(model: ModelOrPath, paths: Paths | FileTask, **given: Unpack[FileOptions]) -> LabelScores:
-    """Score a model of several labels on new rows of files."""
-    task = model_files.make_task(paths, given)
-    trained = model_files.load_classifier(model, task.key)
-    view, columns, task = view_labels(trained), model_files.get_model_columns(trained), task.adapt_to(trained)
+def read_labels(
+    trained: TableOrTextClassifier, task: FileTask, places: list[RowPlaces] | None = None
+) -> tuple[InputRows, list[str]]:
+    """All rows of files for a model that was trained, and their labels as written; adds their ``places``."""
+    task = task.adapt_to(trained)
     rows = task.open()
-    target = task.columns.find_target(rows)
-    return view.score_labels(*_read_rows(rows.read_chunks(rows.names), columns, target))
+    columns, target = model_files.get_model_columns(trained), task.columns.find_target(rows)
+    chunks = list(rows.read_chunks(model_files.find_needed_columns(rows, columns, target)))
+    if places is not None:
+        places += [chunk.places for chunk in chunks]
+    return _read_rows(chunks, columns, target)
 
 
 def _read_rows(chunks: Iterable[RowChunk], columns: ModelColumns, target: str) -> tuple[InputRows, list[str]]:
@@ -70,8 +73,7 @@ def _read_rows(chunks: Iterable[RowChunk], columns: ModelColumns, target: str) -
     for chunk in chunks:
         parts.append(columns.read_input_rows(chunk))
         labels += [text or "" for text in cast_to_text(chunk.batch.column(target)).to_pylist()]
-    texts = [text for part in parts if isinstance(part, list) for text in part]
-    return texts if columns.is_one_text else pa.concat_tables(parts), labels
+    return model_files.concatenate_rows(parts), labels
 
 
 @dataclass

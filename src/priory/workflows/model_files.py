@@ -165,12 +165,14 @@ def load_model(model: ModelOrPath, key: PathLike | None = None) -> FileModel:
     return check_fitted(check_model_type(model, "the model"), "the model")
 
 
-def load_classifier(model: ModelOrPath, key: PathLike | None = None) -> TableOrTextClassifier:
-    """Load a model if a path is given; only classifiers are accepted."""
+def load_classifier(model: ModelOrPath, key: PathLike | None = None, *, several: bool = False) -> TableOrTextClassifier:
+    """Load a model if a path is given; only classifiers are accepted, of several labels for a row if ``several``."""
     loaded = load_model(model, key)
+    named = format_path(model) if isinstance(model, str | os.PathLike) else "the model"
     if is_regression(loaded):
-        named = format_path(model) if isinstance(model, str | os.PathLike) else "the model"
         raise KindError(f"{named}: predicts a number; give a model of classes")
+    if hasattr(loaded, "separator_") and not several:
+        raise KindError(f"{named}: has several labels for each row; give a model of one class for each row")
     return loaded
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -270,7 +270,7 @@ def predict(
     model: ModelOrPath,
     paths: Paths | FileTask,
     *,
-    threshold: float | Mapping[str, float] | None = None,
+    threshold: float | Literal["f1"] | Mapping[str, float] | None = None,
     costs: Costs | PathLike | None = None,
     top: int = 1,
     probabilities: bool = False,
@@ -286,7 +286,8 @@ def predict(
         ``note.txt``, and folders of them: each is a row with the columns path and text.
     threshold : float, or dict of class to float, optional
         Leave the label empty where its probability is below this. With thresholds by class, the label is the class
-        that exceeds its threshold by the largest factor, or else the most probable class without a threshold.
+        that exceeds its threshold by the largest factor, or else the most probable class without a threshold. Where
+        a row may have several labels, each from this probability on is given (.5 by default); "f1" chooses it.
     costs : Costs or path, optional
         What mistakes cost; the label is the answer of least expected cost, or empty where giving none costs less.
     top : int
@@ -311,10 +312,15 @@ def predict(
             )
         return NumberPredictions(trained, open_rows(trained, task))
     rows = open_rows(trained, task)
-    if getattr(trained, "separator_", ""):
-        if threshold is not None or costs is not None or top > 1:
-            raise DataError("the model has several labels for each row; thresholds, costs and --top are for one class")
-        return LabelPredictions(view_labels(trained), rows, model_files.get_model_columns(trained), probabilities)
+    if hasattr(trained, "separator_"):
+        if costs is not None or top > 1 or isinstance(threshold, Mapping):
+            raise DataError(
+                "the model has several labels for each row: give one threshold, or 'f1', no costs and no top"
+            )
+        view = view_labels(trained, 0.5 if threshold is None else threshold)
+        return LabelPredictions(view, rows, model_files.get_model_columns(trained), probabilities)
+    if threshold == "f1":
+        raise DataError("the threshold 'f1' is for models with several labels for each row")
     rule = _make_rule(trained, threshold, costs, task.callbacks)
     return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), task.callbacks)
 

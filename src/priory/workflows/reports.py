@@ -15,6 +15,7 @@ from priory.sources.byte_streams import peek_first
 from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions, LabelReader
 from priory.workflows import model_files
+from priory.workflows.label_files import read_labels, view_labels
 from priory.workflows.model_files import FileOptions, FileTask
 from priory.workflows.training import audit_sample, draw_report_curve
 
@@ -65,14 +66,19 @@ def report(
     from priory.export import html_report
 
     task = model_files.make_task(paths, given)
-    trained, callbacks = model_files.load_classifier(model, task.key), task.callbacks
+    trained, callbacks = model_files.load_classifier(model, task.key, several=True), task.callbacks
     task = task.adapt_to(trained)
     rows = task.open()
-    table, labels = model_files.read_all_labelled_rows(trained, rows, task)
     file = os.path.basename(model) if isinstance(model, str | os.PathLike) else ""
     subject = html_report.ReportSubject(
         model_files.describe_source(rows), str(task.columns.target), file, command=command
     )
+    if hasattr(trained, "separator_"):
+        table, held = read_labels(trained, task)
+        with callbacks.activity("writing the report"):
+            page = html_report.report_labels(view_labels(trained), table, held, learned=learned, subject=subject)
+        return ReportResult(page, len(held))
+    table, labels = model_files.read_all_labelled_rows(trained, rows, task)
     curve, findings = {}, None
     if learned and model_files.count_known_rows(trained) == len(labels):
         with callbacks.activity("scoring models of some of the rows"):

@@ -15,9 +15,13 @@ from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import InputRows, make_model_rows
 from priory.storage import Updated, drop_note, updating
 from priory.workflows import model_files
+from priory.workflows.label_files import read_labels, view_labels
 from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
+    from numpy import ndarray as Array
+
+    from priory.estimators.text_classifier import TextClassifier
     from priory.storage.receipts import Issued
     from priory.workflows.erasure import ReceiptFiles
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
@@ -79,31 +83,44 @@ def learn(
     task = model_files.make_task(paths, given)
     with _lock_model_file(model, wait, task) as file:
         if unlabelled:
-            count = _learn_unlabelled(_check_exists(file, model), task)
+            trained, count = _check_texts(_check_exists(file, model)).set_params(unlabelled=True), 0
+            for part in _read_unlabelled(trained, task):
+                trained.partial_fit(part, None)
+                count += len(part)
         elif file.model is None or not model_files.has_learned_rows(model_files.check_model_type(file.model, model)):
             count = _learn_new_model(file, model, task)
         else:
             trained, count = model_files.check_model_type(file.model, model), 0
-            adapted = task.adapt_to(trained)
-            for part, labels in read_ahead(model_files.read_labelled_rows(trained, adapted.open(), adapted)):
+            for part, labels in read_ahead(_read_labelled(trained, task, [])):
                 trained.partial_fit(_prepare_rows(trained, part), labels)
                 count += len(labels)
         model_files.refresh_corrections(file.model, replace(task, paths=refresh_from))
     return UpdateResult(file.model, count)
 
 
-def _learn_unlabelled(trained: FileModel, task: FileTask) -> int:
-    """Learn texts without label; return their number."""
-    if not isinstance(trained, priory.TextClassifier):
-        raise KindError("rows without label are for models of texts; label them, or leave them out")
-    columns, count = model_files.get_model_columns(trained), 0
+def _read_labelled(trained: FileModel, task: FileTask, places: list[RowPlaces]) -> Iterator[tuple[InputRows, Array]]:
+    """Yield rows and their labels; of models with several labels all at once, each set of labels as it is counted."""
+    if hasattr(trained, "separator_"):
+        rows, held = read_labels(trained, task, places)
+        yield rows, view_labels(trained).join_labels(held)
+    else:
+        adapted = task.adapt_to(trained)
+        yield from model_files.read_labelled_rows(trained, adapted.open(), adapted, places)
+
+
+def _check_texts(trained: FileModel) -> TextClassifier:
+    """The model, which takes texts without label; others raise an error."""
+    if not isinstance(trained, priory.TextClassifier) or hasattr(trained, "separator_"):
+        raise KindError("rows without label are for models of texts with one label each; label them, or leave them out")
+    return trained
+
+
+def _read_unlabelled(trained: FileModel, task: FileTask) -> Iterator[InputRows]:
+    """Yield texts without label."""
+    columns = model_files.get_model_columns(trained)
     rows = task.open_for(columns)
-    model_files.find_needed_columns(rows, columns)
-    trained.set_params(unlabelled=True)
-    for chunk in rows.read_chunks(rows.names):
-        trained.partial_fit(columns.read_input_rows(chunk), None)
-        count += chunk.batch.num_rows
-    return count
+    for chunk in rows.read_chunks(model_files.find_needed_columns(rows, columns)):
+        yield columns.read_input_rows(chunk)
 
 
 def forget(
@@ -113,6 +130,7 @@ def forget(
     refresh_from: Paths = (),
     wait: float | None = None,
     receipt: ReceiptFiles | None = None,
+    unlabelled: bool = False,
     **given: Unpack[FileOptions],
 ) -> UpdateResult:
     """Make a model file as if it had never learned the rows of files: all of them, or none if one was never learned.
@@ -127,15 +145,19 @@ def forget(
         How many seconds to wait while others change the file, before `priory.errors.FileBusyError` is raised.
     receipt : ReceiptFiles, optional
         Where a receipt is written, and what it is signed with.
+    unlabelled : bool
+        Whether the rows are texts that were learned without label.
     **given
         The target and how the files are read, as for `FileTask`.
     """
     task, count, issued = model_files.make_task(paths, given), 0, None
     with _lock_model_file(model, wait, task) as file:
-        trained = _check_exists(file, model)
-        labelled, places = task.adapt_to(trained), list[RowPlaces]()
-        rows = labelled.open()
-        parts = list(model_files.read_labelled_rows(trained, rows, labelled, places))
+        trained, places = _check_exists(file, model), list[RowPlaces]()
+        if unlabelled:
+            known = _check_texts(trained)
+            texts = [text for part in _read_unlabelled(known, task) for text in part]
+            return UpdateResult(known.forget(texts, None), len(texts))
+        parts = list(_read_labelled(trained, task, places))
         if not parts and (task.where or receipt is not None):
             wanted = " and ".join(f"{name} = {text!r}" for name, text in task.where.items()) or "a label"
             raise DataError(f"{task.names[0]}: no row has {wanted}; nothing was forgotten")
@@ -149,7 +171,7 @@ def forget(
                     book = receipt.open_book(model, trained)
                     issued = book.forget(trained, ready, labels, reason=receipt.reason)
             except NotLearnedError as error:
-                raise model_files.locate_unlearned_row(error, places, labelled.columns.find_target(rows)) from None
+                raise model_files.locate_unlearned_row(error, places, str(trained.target_)) from None
             count = len(labels)
         model_files.refresh_corrections(trained, replace(task, paths=refresh_from))
         if receipt is not None and issued is not None:
@@ -194,7 +216,7 @@ def merge(
     """
     task = model_files.make_task(refresh_from, given)
     with task.callbacks.activity("merging the models"):
-        first, *others = (model_files.load_classifier(model, task.key) for model in models)
+        first, *others = (model_files.load_classifier(model, task.key, several=True) for model in models)
         merged = first.merge(*others)
         drop_note(merged, "receipts")  # they are the first model's
     model_files.refresh_corrections(merged, task)
