@@ -35,9 +35,9 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "calibration": (3_136, 17),
     "cli": (1_885, 14),
     "core": (1_939, 16),
-    "estimators": (1_790, 15),
-    "evaluation": (1_010, 12),
-    "export": (2_290, 11),
+    "estimators": (1_798, 15),
+    "evaluation": (1_012, 12),
+    "export": (2_305, 11),
     "families": (2_409, 17),
     "leakage": (1_710, 16),
     "learning": (2_629, 17),
@@ -51,7 +51,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "tables": (862, 7),
     "text": (2_527, 15),
     "top": (80, 3),
-    "workflows": (3_318, 21),
+    "workflows": (3_352, 21),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_590, 6, 125
