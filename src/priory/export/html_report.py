@@ -195,7 +195,7 @@ def report_labels(
         ],
         "strongest": [(names[k], _format_evidence(found[1])) for k, found in evidence.items() if found.get(1)],
         "strongest_how": EVIDENCE_OF_TOKENS if isinstance(view.estimator_, TokenModel) else EVIDENCE_OF_COLUMNS,
-        **dict.fromkeys(("scored", "mistakes", "columns", "tables", "findings", "privacy")),
+        **dict.fromkeys(("summary", "scored", "mistakes", "pairs", "columns", "tables", "findings", "privacy")),
         "figures": {},
     }
     return Report(render_page(page))

@@ -24,7 +24,7 @@ from priory.sources.cell_parsing import cast_to_text, is_text_column, looks_like
 from priory.sources.column_types import InputRows
 from priory.sources.discovery import make_absent_column_error
 from priory.workflows import model_files
-from priory.workflows.label_files import read_labels, view_labels
+from priory.workflows.label_files import read_label_sets, view_labels
 from priory.workflows.model_files import Callbacks, FileOptions, FileTask
 from priory.workflows.training import score_regression
 
@@ -292,7 +292,7 @@ def evaluate(
     if hasattr(trained, "separator_"):
         if by or others or curve or not judging.is_default:
             raise DataError("the model has several labels for each row; groups and comparisons are for one class")
-        data, held = read_labels(trained, task)
+        data, held = read_label_sets(trained, task)
         view = view_labels(trained)
         return Evaluation(view.evaluate() if learned else view.score_labels(data, held), len(held))
     models = {EVALUATED: trained} | {

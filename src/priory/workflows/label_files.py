@@ -54,7 +54,7 @@ def train_labels(
     return model
 
 
-def read_labels(
+def read_label_sets(
     trained: TableOrTextClassifier, task: FileTask, places: list[RowPlaces] | None = None
 ) -> tuple[InputRows, list[str]]:
     """All rows of files for a model that was trained, and their labels as written; adds their ``places``."""

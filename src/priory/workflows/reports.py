@@ -15,7 +15,7 @@ from priory.sources.byte_streams import peek_first
 from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions, LabelReader
 from priory.workflows import model_files
-from priory.workflows.label_files import read_labels, view_labels
+from priory.workflows.label_files import read_label_sets, view_labels
 from priory.workflows.model_files import FileOptions, FileTask
 from priory.workflows.training import audit_sample, draw_report_curve
 
@@ -74,7 +74,7 @@ def report(
         model_files.describe_source(rows), str(task.columns.target), file, command=command
     )
     if hasattr(trained, "separator_"):
-        table, held = read_labels(trained, task)
+        table, held = read_label_sets(trained, task)
         with callbacks.activity("writing the report"):
             page = html_report.report_labels(view_labels(trained), table, held, learned=learned, subject=subject)
         return ReportResult(page, len(held))

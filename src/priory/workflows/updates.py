@@ -15,7 +15,7 @@ from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import InputRows, make_model_rows
 from priory.storage import Updated, drop_note, updating
 from priory.workflows import model_files
-from priory.workflows.label_files import read_labels, view_labels
+from priory.workflows.label_files import read_label_sets, view_labels
 from priory.workflows.model_files import FileOptions, FileTask
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def learn(
 def _read_labelled(trained: FileModel, task: FileTask, places: list[RowPlaces]) -> Iterator[tuple[InputRows, Array]]:
     """Yield rows and their labels; of models with several labels all at once, each set of labels as it is counted."""
     if hasattr(trained, "separator_"):
-        rows, held = read_labels(trained, task, places)
+        rows, held = read_label_sets(trained, task, places)
         yield rows, view_labels(trained).join_labels(held)
     else:
         adapted = task.adapt_to(trained)
