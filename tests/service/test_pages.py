@@ -85,6 +85,14 @@ def test_a_page_has_a_title_a_heading_and_a_strict_policy(page, path):
     assert not hosts
 
 
+def test_titles_differ(page):
+    parts = ("", "/try", "/queue", "/rows", "/audit", "/history")
+    paths = ["/", "/play", *(f"/models/mail{part}" for part in parts)]
+    titles = [re.search("<title>(.*)</title>", page.get(path).text)[1] for path in paths]
+    assert len(set(titles)) == len(paths)
+    assert titles[-1] == "mail: history · Priory"
+
+
 def test_static_files_are_served_and_nothing_else(page):
     for name in ("page.css", "page.js", "htmx.min.js", "icon.svg", "figures.css", "course.js", "figure-coin.js"):
         assert page.get(f"/static/{name}").status_code == 200
@@ -308,6 +316,32 @@ def test_history_undoes_and_forgets(page):
     assert page.post("/models/mail/history/undo", data={"id": learned}).status_code == 409
     assert "Forgotten: 1 row of change" in page.post("/models/mail/history/forget", data={"id": learned}).text
     assert "undone by" in page.get("/models/mail/history").text
+
+
+def test_the_history_shows_one_kind_of_change_or_those_of_one_teacher(page):
+    learned = page.post("/v1/models/mail/learn", json={"texts": ["cash"], "labels": ["spam"]}).json()["id"]
+    undone = page.post("/v1/models/mail/undo", json={"id": learned}).json()["id"]
+
+    def list_changes(**query):
+        return re.findall(
+            r'<td class="number">(\d+)</td><td class="time">', page.get("/models/mail/history", params=query).text
+        )
+
+    assert list_changes(operation="undo") == [str(undone)]
+    assert str(undone) not in list_changes(operation="learn")
+    assert list_changes(teacher="nobody") == []
+    assert list_changes(teacher="local") == list_changes()
+
+
+def test_a_model_file_becomes_a_model(page):
+    file = page.get("/v1/models/mail/file").content
+    assert "Learned 5 rows of mail.priory" in upload(page, file, file="mail.priory", model="copy")
+    asked = {"texts": ["cash for lunch"]}
+    answers = [page.post(f"/v1/models/{name}/predict", json=asked).json()["predictions"] for name in ("mail", "copy")]
+    assert answers[0] == answers[1]
+    assert "there is a model of this name" in upload(page, file, file="mail.priory", model="copy")
+    assert "mail.priory" in upload(page, file[:-1], file="mail.priory", model="broken")
+    assert page.get("/v1/models/broken").status_code == 404
 
 
 def test_the_overview_shows_scores_figures_and_evidence(page):

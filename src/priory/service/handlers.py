@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -27,6 +28,9 @@ from priory.service.labelled_rows import ModelKind, RowLabel, convert_to_input, 
 from priory.service.mail_filter import check_label
 from priory.service.model_store import ModelStore, ServedModel, make_estimator
 from priory.workflows.model_files import load_classifier
+
+if TYPE_CHECKING:
+    from priory.workflows.model_files import TableOrTextClassifier
 
 MAX_EVENTS_PER_PAGE = 1000
 MAX_LEDGER_CELLS = 2_000_000  # words x classes of one request, at about 80 bytes each
@@ -342,9 +346,14 @@ def _read_upload(call: messages.Call, body: bytes, content_type: str) -> ServedM
             estimator = load_classifier(path)
         else:
             estimator = priory.workflows.train(path, target=call.request.query_params.get("target"), judge=False).model
+    return make_base(call.name, estimator)
+
+
+def make_base(name: str, estimator: TableOrTextClassifier) -> ServedModel:
+    """A model that begins as a file."""
     estimator.__dict__.pop("notes", None)
     kind: ModelKind = "text" if isinstance(estimator, priory.TextClassifier) else "table"
-    return ServedModel(ModelEntry(0, call.name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)
+    return ServedModel(ModelEntry(0, name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)
 
 
 def _encode_parameters(parameters: dict[str, object]) -> bytes:

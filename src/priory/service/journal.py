@@ -205,14 +205,24 @@ class Journal:
         return next(iter(self._select_events(f"{which} ORDER BY number DESC LIMIT 1", model)), None)
 
     def read_events(
-        self, model: int, after: int = 0, limit: int = -1, newest_first: bool = False, with_rows: bool = True
+        self,
+        model: int,
+        after: int = 0,
+        limit: int = -1,
+        newest_first: bool = False,
+        with_rows: bool = True,
+        operation: str = "",
+        teacher: str = "",
     ) -> list[Event]:
-        """Return the events of a model after a number, or with ``newest_first`` the events before it."""
+        """Return the events of a model after a number, or with ``newest_first`` the events before it.
+
+        With ``operation`` or ``teacher``, only changes of this kind, or by this teacher.
+        """
         # bodies may be large: do not read them unless they are needed
         columns = EVENT_COLUMNS if with_rows else EVENT_COLUMNS.replace("body", "NULL")
         where, order = ("number < ?", "DESC") if newest_first else ("number > ?", "ASC")
-        which = f"model = ? AND {where} ORDER BY number {order} LIMIT ?"
-        return self._select_events(which, model, after, limit, columns=columns)
+        which = f"model = ? AND {where} AND ? IN ('', operation) AND ? IN ('', teacher) ORDER BY number {order} LIMIT ?"
+        return self._select_events(which, model, after, operation, teacher, limit, columns=columns)
 
     # -- erasing -------------------------------------------------------------------------------------------------
 

@@ -66,13 +66,16 @@ def _find_evidence(store: ModelStore, model: ServedModel) -> tuple[tuple[str, li
 
 
 EVENTS_PER_PAGE = 50
+OPERATIONS = ("learn", "undo", "forget")
 MAX_AUDIT_ROWS = 5000
 MAX_PREVIEW_ROWS = 3
 
 
 async def show_models(call: PageCall) -> Response:
     models = [describe_model(model) for _, model in sorted(call.service.store.models.items())]
-    return call.render("models.html", models=models, suffixes=",".join(page_state.UPLOAD_SUFFIXES))
+    return call.render(
+        "models.html", models=models, suffixes=",".join((*page_state.UPLOAD_SUFFIXES, page_state.MODEL_SUFFIX))
+    )
 
 
 # -- uploads ---------------------------------------------------------------------------------------------------------
@@ -189,11 +192,14 @@ async def _render_history(call: PageCall, template: str, done: str = "") -> Resp
     model, store = call.model, call.service.store
     before = call.read_query_number("before", page_state.LATEST_EVENT, page_state.LATEST_EVENT)
 
+    operation, teacher = (call.query.get(name, "").strip() for name in ("operation", "teacher"))
     may_teach = call.identity.may("learn")
 
     def read() -> list[tuple[Event, list[tuple[str, str]]]]:
         with store.reader_lock:
-            events = store.reader.read_events(model.entry.number, before, EVENTS_PER_PAGE, True, with_rows=may_teach)
+            events = store.reader.read_events(
+                model.entry.number, before, EVENTS_PER_PAGE, True, may_teach, operation, teacher
+            )
         return [(event, _preview_rows(event)) for event in events]
 
     events = await call.run(read)
@@ -204,6 +210,9 @@ async def _render_history(call: PageCall, template: str, done: str = "") -> Resp
         before=events[-1][0].number if len(events) == EVENTS_PER_PAGE else math.nan,
         has_more=len(events) == EVENTS_PER_PAGE,
         may_teach=may_teach,
+        operations=OPERATIONS,
+        operation=operation,
+        teacher=teacher,
         done=done,
     )
 

@@ -19,7 +19,7 @@ from numpy import ndarray as Array
 
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest
-from priory.service.handlers import write_upload
+from priory.service.handlers import make_base, write_upload
 from priory.service.labelled_rows import ModelKind, Row, RowBatch, RowLabel, contains_phrase, decode_row_batch
 from priory.service.messages import MAX_ROWS_PER_REQUEST
 from priory.service.model_store import ModelStore, ServedModel
@@ -30,13 +30,14 @@ from priory.sources.column_inference import infer_columns
 from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, declare_column_families
 from priory.sources.discovery import format_names
 from priory.sources.document_files import LABEL_COLUMN, PATH_COLUMN
-from priory.workflows.model_files import FileTask, find_needed_columns, get_model_columns
+from priory.workflows.model_files import FileTask, find_needed_columns, get_model_columns, load_classifier
 
 if TYPE_CHECKING:
     from priory.service.server import Service
 
 
 UPLOAD_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".mbox", ".eml")
+MODEL_SUFFIX = ".priory"
 DOCUMENT_COLUMNS = (LABEL_COLUMN, PATH_COLUMN)  # columns of mail besides the text
 STEPS_PER_JOB = 8  # for the progress bar
 MIN_ROWS_PER_STEP = 2000
@@ -85,6 +86,9 @@ def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
     learned: list[int] = []  # events to roll back after a failure
     is_created = False
     try:
+        if job.file_name.lower().endswith(MODEL_SUFFIX):
+            _add_model_file(service, job, body)
+            return
         _check_suffix(job.file_name)
         with write_upload(service.store, body, job.file_name) as path:
             uploaded = _read_file(service, job, path)
@@ -102,6 +106,15 @@ def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
         _take_back(service, job, learned, is_created)
     finally:
         job.is_done = True
+
+
+def _add_model_file(service: Service, job: TrainingJob, body: bytes) -> None:
+    with write_upload(service.store, body, job.file_name) as path:
+        base = make_base(job.model, load_classifier(path))
+    entry = base.entry
+    creation = CreateRequest(job.model, job.teacher, kind=entry.kind, parameters=entry.parameters, base=base)
+    service.writer.submit(creation).result()
+    job.n_rows = job.rows_learned = int(base.n_rows)
 
 
 def choose_batch_size(n_rows: int) -> int:

@@ -47,6 +47,19 @@ document.addEventListener("submit", (event) => {
   request.send(file);
 });
 
+// The columns of a chosen table are offered as targets, the last one first.
+document.addEventListener("change", async (event) => {
+  const list = document.querySelector("#known-columns");
+  if (!list || event.target.id !== "file" || !event.target.files.length) return;
+  const head = (await event.target.files[0].slice(0, 65536).text()).trimStart();
+  const line = head.split(/\r?\n/, 1)[0];
+  const names = line.startsWith("{")
+    ? [...line.matchAll(/"([^"]+)"\s*:/g)].map((found) => found[1])
+    : line.split(/[,;\t|]/).map((name) => name.trim().replace(/^"|"$/g, ""));
+  const isTable = /\.(csv|tsv|jsonl|ndjson)$/i.test(event.target.files[0].name);
+  list.replaceChildren(...(isTable ? names.reverse().map((name) => new Option(name, name)) : []));
+});
+
 function showPart(selector, html, failed) {
   if (!failed) document.querySelector("#message").replaceChildren();
   const place = document.querySelector(selector);
