@@ -84,3 +84,17 @@ def make_rows(name):
     asked = asked.astype({c: frame[c].dtype for c in frame.columns})
     rows = asked.astype(object).where(asked.notna(), None).to_dict("records")
     return asked, [{c: x.isoformat(" ") if isinstance(x, datetime) else x for c, x in row.items()} for row in rows]
+
+
+@cache
+def make_text_model():
+    """A model that weighs n-grams of characters: endings tell the class, and few words occur twice."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 500)
+    stems = rng.choice(list("bcdfgklmnprst"), (500, 6, 3))
+    endings = np.array([["ing", "eux"], ["ung", "ois"], ["o", "a"]])
+    words = [
+        [f"{''.join(s)}{endings[rng.integers(0, 2), c]}" for s in row] for row, c in zip(stems, labels, strict=True)
+    ]
+    texts = [" ".join(row) for row in words]
+    return pr.TextClassifier().fit(texts[:450], labels[:450]), texts[450:]

@@ -127,6 +127,14 @@ def _text_logits(plan, term, row):
             if k < len(tokens.pairs) and tokens.pairs[k] == b
         ]
         features += [len(tokens.words) + k for k in hit]
+    if len(tokens.characters):
+        from priory.text.token_features import hash_characters
+
+        spelled = [token.encode() for token in dict.fromkeys(found)]
+        arena = np.frombuffer(b"".join(spelled), np.uint8)
+        buckets = set(hash_characters(arena, np.cumsum([len(word) for word in spelled], dtype=np.int64))[1].tolist())
+        start = len(tokens.words) + len(tokens.pairs)
+        features += [start + k for k, bucket in enumerate(tokens.characters.tolist()) if bucket in buckets]
     return term.feature_table[features].sum(axis=0) / math.sqrt(max(len(features), 1)), score
 
 

@@ -7,10 +7,12 @@ import shutil
 import subprocess
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import priory as pr
-from exported_models import SCRIPT, TABLES, make_model, make_rows
+from browser import open_page, start_browser
+from exported_models import SCRIPT, TABLES, make_model, make_rows, make_text_model
 from priory.export.javascript import plan_as_json, write_javascript, write_page, write_types
 from priory.export.plan_sources import compile_plan
 
@@ -64,6 +66,27 @@ def test_texts_are_split_as_the_model_does(options, tmp_path):
     ]
     found = ask(tmp_path, compile_plan(model), [{"text": text} for text in asked])
     np.testing.assert_allclose(found, model.predict_proba(asked), atol=1e-9)
+
+
+@needs_node
+def test_characters_of_words_are_hashed_as_the_model_does(tmp_path):
+    model, texts = make_text_model()
+    plan, asked = compile_plan(model), [*texts, "", "Kéting 送餐 bcdung", "a" * 2000, "x"]
+    assert len(plan.tokens[0].characters)
+    found = ask(tmp_path, plan, [{"text": text} for text in asked])
+    np.testing.assert_allclose(found, model.predict_proba(asked), atol=1e-9)
+
+
+@needs_node
+def test_a_text_is_answered_without_each_of_its_words(tmp_path):
+    model = pr.TextClassifier().fit(["win cash now", "lunch at noon"] * 20, ["spam", "ham"] * 20)
+    [lines] = ask(tmp_path, compile_plan(model), [{"text": "win the cash lunch"}], "m.ledger(r)")
+    odds = [10 * np.log10(p / (1 - p)) for p in model.predict_proba(["win the cash lunch", "win the cash"]).max(axis=1)]
+    assert {line["value"] for line in lines} == {"win", "the", "cash", "lunch"}
+    assert {line["value"]: line["decibans"] for line in lines}["lunch"] == pytest.approx(odds[0] - odds[1], abs=1e-6)
+    [changes] = ask(tmp_path, compile_plan(model), [{"text": "cash lunch"}], "m.changes(r)")
+    assert len(changes) == 1
+    assert changes[0]["value"].startswith("without ")
 
 
 @needs_node
@@ -132,3 +155,27 @@ def test_the_page_answers_in_a_browser(tmp_path):
     assert {html.unescape(label): float(p) for label, p in bars} == {
         label: pytest.approx(100 * p, abs=0.06) for label, p in prior.items()
     }
+
+
+def test_a_csv_is_answered_under_the_names_of_its_classes(tmp_path):
+    frame = pd.DataFrame({"n": np.arange(60.0), "__proto__": ["x", "y", "z"] * 20})
+    model = pr.NaiveBayes().fit(frame, np.array(["9", "10", "-1"])[np.arange(60) // 20])
+    (tmp_path / "page.html").write_text(write_page(compile_plan(model, with_rows=False), "Whole numbers"))
+    (tmp_path / "rows.csv").write_text(frame[::20].to_csv(index=False))
+    with start_browser() as browser:
+        page = open_page(browser)
+        page.goto(f"file://{tmp_path}/page.html")
+        page.set_input_files("#csv", str(tmp_path / "rows.csv"))
+        cells = page.eval_on_selector_all(
+            "#rows tr", "(rows) => rows.map((r) => [...r.cells].map((c) => c.textContent))"
+        )
+        assert cells[0] == ["answer", *model.classes_, "n", "__proto__"]
+        found = np.array([row[1:4] for row in cells[1:]], dtype=float)
+        np.testing.assert_allclose(found, model.predict_proba(frame[::20]), atol=5.1e-5)
+        assert [row[0] for row in cells[1:]] == model.predict(frame[::20]).tolist()
+        page.fill("#cell0", "30")
+        page.select_option("#cell1", label="y")
+        page.wait_for_selector("#why td")
+        assert page.inner_text("#answer .label") == model.predict([{"n": 30.0, "__proto__": "y"}])[0]
+        assert not page.problems
+        assert len(page.requested) == 1

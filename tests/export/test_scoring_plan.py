@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import priory as pr
-from exported_models import TABLES, make_model, make_rows
+from exported_models import TABLES, make_model, make_rows, make_text_model
 from plan_walk import answer
 from priory.core.column_kernels import round_to_bits
 from priory.errors import DataError
@@ -45,6 +45,12 @@ def test_texts_are_walked_too(options):
     asked = ["win the prize", "lunch", "", "unknown", "Win WIN win cash"]
     found = answer(compile_plan(model), [{"text": text} for text in asked])
     np.testing.assert_allclose(found, model.predict_proba(asked), atol=1e-9)
+
+
+def test_characters_of_words_are_walked_too():
+    model, texts = make_text_model()
+    found = answer(compile_plan(model), [{"text": text} for text in [*texts, "", "other"]])
+    np.testing.assert_allclose(found, model.predict_proba([*texts, "", "other"]), atol=1e-9)
 
 
 def test_a_table_with_texts_and_gaps():

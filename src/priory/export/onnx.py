@@ -39,8 +39,10 @@ def to_onnx(fitted: Any, with_rows: bool = True) -> Any:
     except ImportError:
         raise MissingDependencyError("to_onnx needs onnx: pip install 'priory[onnx]'.") from None
     plan = compile_plan(fitted, with_rows)
-    if any(len(tokens.pairs) for tokens in plan.tokens):
-        raise DataError("hashed pairs of words cannot be exported to ONNX; train with pairs=False.")
+    if any(len(tokens.pairs) or len(tokens.characters) for tokens in plan.tokens):
+        raise DataError(
+            "hashed pairs and characters of words cannot be exported to ONNX; train with pairs=False, analyzer='word'."
+        )
     for code in plan.codes:
         if isinstance(code, steps.Values) and "" in code.values:
             name = plan.columns[code.column].name

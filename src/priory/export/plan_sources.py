@@ -33,7 +33,7 @@ from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, Multinomia
 from priory.text.document_models import take_token_rows
 from priory.text.token_bags import PAIR_BUCKETS
 from priory.text.token_counts import TokenCounts
-from priory.text.token_features import TokenFeatures
+from priory.text.token_features import CHARACTER_BUCKETS, CHARACTER_NGRAMS, TokenFeatures
 from priory.text.tokenizer import decode_vocabulary
 
 Compiler = Callable[[Any, bool], ScoringPlan]
@@ -142,10 +142,6 @@ def _add_text(
         raise DataError("hashed words, and a slot for unknown ones, cannot be exported; train without buckets.")
     if tokenizer.stem is not None or tokenizer.reader != "text":
         raise DataError("stems and mail are read by Python alone; train without stem, on texts, to export.")
-    if len(features.characters):
-        raise DataError(
-            'n-grams of characters that correct words are read by Python alone; train with analyzer="word".'
-        )
     found = text.token_weights(records)
     table = np.asarray(take_token_rows(found.table, np.arange(len(counts))))
     words, known = counts.tokens(), decode_vocabulary(features.arena, features.ends)
@@ -154,11 +150,12 @@ def _add_text(
     row |= {word: len(words) + k for k, word in enumerate(extra)}
     size = len(words) + len(extra)
     of_feature = np.array([row[word] for word in known], dtype=np.int64)
-    is_feature, own = np.zeros(size, dtype=bool), np.zeros((size + len(features.pairs), len(plan.classes)))
+    is_feature, own = np.zeros(size, dtype=bool), np.zeros((size + len(weights) - len(known), len(plan.classes)))
     is_feature[of_feature] = True
     own[of_feature], own[size:] = weights[: len(known)], weights[len(known) :]
     table = np.concatenate([table, np.zeros((len(extra), len(plan.classes)))])
-    tokens = Tokens(place, tokenizer, [*words, *extra], features.pairs, PAIR_BUCKETS)
+    hashed = features.pairs, features.characters, (PAIR_BUCKETS, CHARACTER_BUCKETS), CHARACTER_NGRAMS
+    tokens = Tokens(place, tokenizer, [*words, *extra], *hashed)
     plan.terms.append(
         TextSum(
             plan.add(plan.tokens, tokens), table, np.asarray(found.constant, dtype=float), text.binary, *temper,

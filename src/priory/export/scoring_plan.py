@@ -99,7 +99,9 @@ class Tokens:
     tokenizer: Any
     words: list[str]
     pairs: Array  # buckets of pairs of words
-    n_pair_buckets: int = 0
+    characters: Array  # buckets of n-grams of characters in words
+    n_buckets: tuple[int, int]  # of pairs, of n-grams of characters
+    lengths: tuple[int, int]  # of n-grams of characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +176,7 @@ class TextSum:
     is_relative: bool
     skips_empty: bool
     feature: Array  # (words,): whether a word is a feature of the regression
-    feature_table: Array  # (words + pairs, classes)
+    feature_table: Array  # (words + pairs + n-grams of characters, classes)
 
 
 PlanTerm = CodeTerm | PairTerm | Linear | Quadratic | Trees | Density | TextSum

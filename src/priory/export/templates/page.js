@@ -25,8 +25,8 @@ function makeField(column, k) {
       ...values.map((value, i) => make("option", { value: String(i + 1), text: String(value) }))));
   } else if (column.kind === "number" && values.length > 1 && values.every((v) => typeof v === "number")) {
     const ends = [Math.min(...values), Math.max(...values)], pad = (ends[1] - ends[0]) / 10;
-    const whole = values.every((v) => Math.abs(2 * v - Math.round(2 * v)) < 1e-6) && ends[1] - ends[0] > 4;
-    const range = make("input", { type: "range", min: ends[0] - pad, max: ends[1] + pad, step: whole ? 1 : "any",
+    const whole = values.every(Number.isInteger) && ends[1] - ends[0] > 4;
+    const range = make("input", { type: "range", min: whole ? Math.floor(ends[0] - pad) : ends[0] - pad, max: ends[1] + pad, step: whole ? 1 : "any",
       "aria-label": `${column.source}, as a slider` });
     const input = make("input", { type: "text", id, inputmode: "decimal", placeholder: "missing" });
     const pair = make("div", { class: "pair missing" }, range, input);
@@ -58,14 +58,14 @@ function showAnswer(row) {
 }
 
 function showWhy(row) {
-  const lines = scorer.ledger(row).filter((line) => Math.abs(line.decibans) > 0.005).slice(0, 20);
-  const body = lines.map((line) => make("tr", {}, make("td", { text: line.column }),
+  const lines = scorer.ledger(row).filter((line) => Math.abs(line.decibans) >= 0.05).slice(0, 20);
+  const body = lines.map((line) => make("tr", {}, ...(sources.length > 1 ? [make("td", { text: line.column })] : []),
     make("td", { text: short(line.value).slice(0, 80) }),
     make("td", { class: `number ${line.decibans > 0 ? "for" : "against"}`,
       text: `${line.decibans > 0 ? "+" : "\u2212"}${Math.abs(line.decibans).toFixed(1)}` })));
   byId("why").replaceChildren(make("h2", { text: "Why" }),
     make("p", { class: "soft", text: lines.length
-      ? "Decibans of each column for the answer, against the same row without it: +10 is ten to one."
+      ? "Decibans of each column (of each word of a text) for the answer, against the same row without it: +10 is ten to one."
       : "Give a cell to see what it does." }),
     ...(body.length ? [make("table", {}, make("tbody", {}, ...body))] : []));
 }
@@ -77,7 +77,7 @@ function showChanges(row) {
   byId("change").replaceChildren(make("h2", { text: "What would change the answer" }),
     items.length ? make("table", {}, make("thead", {}, make("tr", {}, make("th", { text: "column" }), make("th", { text: "to" }),
       make("th", { text: "answer" }))), make("tbody", {}, ...items))
-      : make("p", { class: "soft", text: "No change of a single cell would." }));
+      : make("p", { class: "soft", text: "No change of a single cell or word would." }));
 }
 
 let later = 0;
@@ -121,11 +121,12 @@ function answerFile(name, text) {
       return { label: scorer.classes[p.indexOf(Math.max(...p))], p };
     } catch (error) { throw new Error(`row ${i + 1}: ${error.message}`); }
   });
-  const head = ["answer", ...scorer.classes.map(String), ...names];
+  const classes = scorer.classes.map(String), head = ["answer", ...classes, ...names];
   const shown = answers.slice(0, 200).map((a, i) => make("tr", {}, make("td", { text: String(a.label) }),
     ...a.p.map((p) => make("td", { class: "number", text: p.toFixed(4) })),
     ...records[i].map((cell) => make("td", { text: cell.slice(0, 60) }))));
-  byId("rows").replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, ...head.map((h) => make("th", { text: h })))),
+  byId("rows").replaceChildren(make("table", {}, make("thead", {}, make("tr", {}, make("th", { text: "answer" }),
+    ...classes.map((h) => make("th", { class: "number", text: h })), ...names.map((h) => make("th", { text: h })))),
     make("tbody", {}, ...shown)));
   byId("rows").hidden = false;
   const quote = (cell) => `"${/^[=+\-@\t\r]/.test(cell) && Number.isNaN(+cell) ? "'" : ""}${String(cell).replaceAll('"', '""')}"`;

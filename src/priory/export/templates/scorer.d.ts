@@ -8,13 +8,15 @@ export interface Answer {
 
 export interface LedgerLine {
   column: string;
+  /** The cell, or a word of a text. */
   value: unknown;
-  /** What the column adds to the log odds of the answer, against the same row without it. */
+  /** What the column, or the word, adds to the log odds of the answer, against the same row without it. */
   decibans: number;
 }
 
 export interface Change {
   column: string;
+  /** The cell instead, or "without WORD". */
   value: string | number;
   label: string | number | boolean;
   probability: number;

@@ -1,7 +1,7 @@
 // Walks a scoring plan: cells become codes, numbers and tokens, whose terms add up to the log odds of classes.
 // No network, no storage, no eval; one row at a time.
 
-const LOWEST = -1e4, MAX_COUNT = 2 ** 53, MAX_Z = 1e130;
+const LOWEST = -1e4, MAX_COUNT = 2 ** 53, MAX_Z = 1e130, MAX_WORDS = 100;
 const SPACE = 4, MARK = 5, JOINER = 6, LETTER = 7, WORD = 1, SINGLE = 2, SPACELESS = 3, MAX_WORD = 1024, MAX_CLUSTER = 32;
 const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
@@ -9,7 +9,6 @@ const MONTHS = ["January", "February", "March", "April", "May", "June", "July", 
 
 // Arrays are little-endian doubles or integers in base64, with their shape.
 function readArray(value) {
-  if (value === null || typeof value !== "object" || value.f8 === undefined) return value;
   const text = atob(value.f8), bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   return { shape: value.shape, data: new Float64Array(bytes.buffer) };
@@ -83,8 +82,11 @@ class Tokenizer {
     this.lower = new Map(step.lowered);
     this.stops = new Set(step.stop_words);
     this.place = new Map(step.words.map((word, k) => [word, k]));
-    this.pairs = new Map(Array.from(step.pairs?.data ?? step.pairs ?? [], (bucket, k) => [bucket, step.words.length + k]));
+    const number = (buckets, start) => new Map(Array.from(buckets?.data ?? [], (bucket, k) => [bucket, start + k]));
+    this.pairs = number(step.pairs, step.words.length);
+    this.characters = number(step.characters, step.words.length + this.pairs.size);
     this.neighbours = step.neighbours ? new Tokenizer({ ...step.neighbours, words: [] }) : null;
+    this.known = new Map();  // the numbers of the n-grams of characters of a word
   }
 
   kind(code) { return this.step.kinds[countReached(this.starts, code) - 1][1]; }
@@ -138,9 +140,8 @@ class Tokenizer {
     return found;
   }
 
-  characters(letters) {
-    const isSpace = letters.map((c) => this.kind(c.codePointAt(0)) === SPACE), [low, high] = this.step.ngram_range;
-    const found = [];
+  split(letters, [low, high]) {
+    const isSpace = letters.map((c) => this.kind(c.codePointAt(0)) === SPACE), found = [];
     if (this.step.analyzer === "char") {
       const joined = letters.flatMap((c, i) => {
         const long = isSpace[i] && (isSpace[i - 1] || isSpace[i + 1]);
@@ -166,15 +167,38 @@ class Tokenizer {
     return found;
   }
 
-  read(text) {
+  read(text, without = null) {
     const letters = this.prepare(text);
-    if (this.step.analyzer !== "word") return { tokens: this.characters(letters), words: [] };
-    const words = this.words(letters).filter((word) => !this.stops.has(word)), [low, high] = this.step.ngram_range;
-    const tokens = [];
+    if (this.step.analyzer !== "word") return { tokens: this.split(letters, this.step.ngram_range), words: [] };
+    const words = this.words(letters).filter((word) => !this.stops.has(word) && word !== without);
+    const [low, high] = this.step.ngram_range, tokens = [];
     for (let n = low; n <= high; n++) {
       for (let i = 0; i + n <= words.length; i++) tokens.push(words.slice(i, i + n).join(" "));
     }
     return { tokens, words };
+  }
+
+  // The features of the distinct tokens of a text: words, pairs of neighbours and n-grams of characters.
+  features(text, seen, isFeature, without) {
+    const { step } = this, [pairs, characters] = step.n_buckets, found = new Set();
+    for (const token of seen) {
+      const row = this.place.get(token);
+      if (row !== undefined && isFeature[row]) found.add(row);
+    }
+    if (this.pairs.size) {
+      for (const bucket of hashPairs(this.neighbours.read(text, without).words, pairs)) found.add(this.pairs.get(bucket));
+    }
+    if (this.characters.size) {
+      for (const token of seen) {
+        if (!this.known.has(token)) {
+          const buckets = this.split(Array.from(token), step.lengths).map((part) => Number(hashWord(part) % BigInt(characters)));
+          this.known.set(token, buckets.map((bucket) => this.characters.get(bucket)));
+        }
+        for (const row of this.known.get(token)) found.add(row);
+      }
+    }
+    found.delete(undefined);
+    return found;
   }
 }
 
@@ -248,28 +272,42 @@ export class Scorer {
     return { label: this.classes[best], probabilities: Object.fromEntries(this.classes.map((c, k) => [c, found[k]])) };
   }
 
-  // What each column adds to the log odds of its class, against the same row without the column, in decibans.
+  // The distinct words of a text, as what a row may be answered without.
+  listWords(cells, source) {
+    const tokenizer = this.tokenizers.find(({ step }) => this.columns[step.column].source === source);
+    if (tokenizer?.step.analyzer !== "word") return null;
+    const { column } = tokenizer.step, words = new Set(tokenizer.read(cells[column] ?? "").words);
+    return [...words].slice(0, MAX_WORDS).map((word) => ({ column, word }));
+  }
+
+  // What each column, or word of a text, adds to the log odds of the answer, against the same row without it, in decibans.
   ledger(row) {
     const cells = this.readRow(row), found = this.answer(cells), best = found.indexOf(Math.max(...found));
     const odds = (p) => 10 * Math.log10(p[best] / Math.max(1 - p[best], 1e-300));
-    const sources = [...new Set(this.columns.map((column) => column.source))];
-    return sources.map((source) => {
-      const without = cells.map((cell, k) => (this.columns[k].source === source ? null : cell));
-      const value = Object.hasOwn(row, source) ? row[source] : null;
-      return { column: source, value, decibans: odds(found) - odds(this.answer(without)) };
-    }).filter((line) => line.value !== null && line.value !== "")
-      .sort((a, b) => Math.abs(b.decibans) - Math.abs(a.decibans));
+    const weigh = (column, value, p) => ({ column, value, decibans: odds(found) - odds(p) });
+    const sources = new Set(this.columns.map(({ source }) => source).filter((s) => Object.hasOwn(row, s)));
+    return [...sources].flatMap((source) => {
+      const words = this.listWords(cells, source);
+      if (words) return words.map((without) => weigh(source, without.word, this.answer(cells, without)));
+      const others = cells.map((cell, k) => (this.columns[k].source === source ? null : cell));
+      return others.every((cell, k) => cell === cells[k]) ? [] : weigh(source, row[source], this.answer(others));
+    }).sort((a, b) => Math.abs(b.decibans) - Math.abs(a.decibans));
   }
 
-  // Changes of one cell that change the answer, the likeliest first.
+  // Changes of one cell, or words to leave out of a text, that change the answer, the likeliest first.
   changes(row, most = 5) {
-    const start = this.probabilities(row), best = start.indexOf(Math.max(...start)), found = [];
+    const cells = this.readRow(row), start = this.answer(cells), best = start.indexOf(Math.max(...start)), found = [];
+    const attempt = (column, value, p) => {
+      const label = p.indexOf(Math.max(...p));
+      if (label !== best) found.push({ column, value, label: this.classes[label], probability: p[label] });
+    };
     for (const { source, part } of this.columns) {
       if (part) continue;
+      for (const without of this.listWords(cells, source) ?? []) {
+        attempt(source, `without ${without.word}`, this.answer(cells, without));
+      }
       for (const value of this.listValues(source)) {
-        if (value === row[source]) continue;
-        const p = this.probabilities({ ...row, [source]: value }), label = p.indexOf(Math.max(...p));
-        if (label !== best) found.push({ column: source, value, label: this.classes[label], probability: p[label] });
+        if (value !== row[source]) attempt(source, value, this.probabilities({ ...row, [source]: value }));
       }
     }
     const first = new Map();
@@ -285,12 +323,15 @@ export class Scorer {
     const steps = this.plan.codes.filter((step) => step.column === at);
     const known = steps.find((step) => step.values);
     if (known) return known.values;
-    const cuts = steps.map((step) => Array.from(step.cuts.data ?? step.cuts)).sort((a, b) => b.length - a.length)[0] ?? [];
-    return cuts.filter((_, k) => k % Math.max(1, Math.floor(cuts.length / 12)) === 0).map((x) => +x.toPrecision(3));
+    const cuts = steps.map((step) => Array.from(step.cuts.data)).sort((a, b) => b.length - a.length)[0] ?? [];
+    const found = cuts.filter((_, k) => k % Math.max(1, Math.floor(cuts.length / 12)) === 0).map((x) => +x.toPrecision(4));
+    const isWhole = found.at(-1) - found[0] >= 1 && found.every((x) => Math.abs(2 * x - Math.round(2 * x)) < 0.02);
+    return isWhole ? [...new Set(found.map((x) => Math.ceil(x - 0.02)))] : found;
   }
 
-  answer(cells) {
-    const { plan } = this, texts = plan.terms.filter((term) => term.kind === "text").map((term) => this.scoreText(term, cells));
+  answer(cells, without) {
+    const { plan } = this, terms = plan.terms.filter((term) => term.kind === "text");
+    const texts = terms.map((term) => this.scoreText(term, cells, without));
     let found = this.pool(cells, texts);
     const gaps = plan.gaps;
     if (gaps && gaps.columns.some((j) => cells[plan.codes[gaps.codes[j]].column] === null)) found = this.complete(cells, texts);
@@ -360,9 +401,10 @@ export class Scorer {
     }
   }
 
-  scoreText(term, cells) {
-    const n = this.classes.length, tokenizer = this.tokenizers[term.tokens], step = this.plan.tokens[term.tokens];
-    const text = cells[step.column] ?? "", { tokens } = tokenizer.read(text), seen = new Set(tokens);
+  scoreText(term, cells, without) {
+    const n = this.classes.length, tokenizer = this.tokenizers[term.tokens], { column } = this.plan.tokens[term.tokens];
+    const word = without?.column === column ? without.word : null;
+    const text = cells[column] ?? "", { tokens } = tokenizer.read(text, word), seen = new Set(tokens);
     const score = Array(n).fill(0), features = Array(n).fill(0);
     for (const token of term.is_binary ? seen : tokens) {
       const row = tokenizer.place.get(token);
@@ -373,16 +415,7 @@ export class Scorer {
       const top = Math.max(...score), letters = Math.max(Array.from(text).length, 50) / 1000;
       for (let c = 0; c < n; c++) score[c] = term.weight * letters ** -term.exponent * Math.max(score[c] - top, LOWEST);
     }
-    const rows = [];
-    for (const token of seen) {
-      const row = tokenizer.place.get(token);
-      if (row !== undefined && term.feature.data[row]) rows.push(row);
-    }
-    if (tokenizer.pairs.size) {
-      for (const bucket of hashPairs(tokenizer.neighbours.read(text).words, step.n_pair_buckets)) {
-        if (tokenizer.pairs.has(bucket)) rows.push(tokenizer.pairs.get(bucket));
-      }
-    }
+    const rows = [...tokenizer.features(text, seen, term.feature.data, word)];
     const shrink = 1 / Math.sqrt(Math.max(rows.length, 1));
     for (const row of rows) for (let c = 0; c < n; c++) features[c] += shrink * term.feature_table.data[row * n + c];
     return { score, features };
