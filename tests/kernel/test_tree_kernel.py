@@ -46,6 +46,20 @@ def test_the_compiled_loop_grows_the_trees_of_its_twin(n_logits, seed):
         assert np.allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("n_logits", [1, 3])
+def test_the_cut_of_a_number_with_many_codes_is_found_among_all_of_them(n_logits):
+    rng = np.random.default_rng(n_logits)
+    codes = rng.integers(0, 240, (3, 400)).astype(np.uint8)
+    codes[1] //= 2  # not as many
+    group = (codes[0] > 101) + (codes[1] > 70 if n_logits == 3 else 0)
+    found, expected = (grow(kernel, codes, group, n_logits, n_trees=3, depth=3) for kernel in (trees, trees_reference))
+    if n_logits == 1:
+        assert found[0][0, 0].tolist() == [0, 101]
+    assert np.array_equal(found[0], expected[0])
+    for one, other in zip(found[1:], expected[1:], strict=True):
+        assert np.allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 @KERNELS
 def test_one_test_that_separates_the_classes_is_found_and_leaves_are_newton_steps(kernel):
     codes = np.array([[0, 1, 0, 1, 0, 1], [0, 1, 2, 3, 4, 5]], dtype=np.uint8)

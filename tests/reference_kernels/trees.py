@@ -2,7 +2,7 @@
 
 import numpy as np
 
-MIN_CURVATURE, TIE = 1e-6, 1.000001
+MIN_CURVATURE, TIE, MAX_COUNTED = 1e-6, 1.000001, 64
 
 
 def find_probabilities(logits):
@@ -17,6 +17,12 @@ def passes(codes, is_label, test):
     """(rows,): whether rows pass a test (column, cut), which sends them to the right."""
     column, cut = test
     return codes[column] == cut if is_label[column] else codes[column] > cut
+
+
+def list_cuts(n_codes, is_label):
+    """The cuts of a column that are tried first: of numbers, at most as many as are counted apart."""
+    step = 1 if is_label else 1 << int((n_codes - 1) // MAX_COUNTED).bit_length()
+    return range(n_codes) if is_label else range(step - 1, n_codes - 1, step)
 
 
 def score_cut(right, leaf, gradient, curvature, ridge, n_leaves):
@@ -39,13 +45,18 @@ def grow_trees(codes, n_codes, is_label, group, weight, columns, rate, ridge, lo
         curvature = w[:, 0] * np.maximum((p * (1 - p)).sum(axis=1), MIN_CURVATURE)
         leaf = np.zeros(len(learned), dtype=np.int64)
         for level in range(depth):
-            best, chosen = -1.0, (columns[t, 0], 0)
-            for column in columns[t]:
-                for cut in range(n_codes[column] - (not is_label[column])):
-                    right = passes(codes, is_label, (column, cut))[learned]
+            # the cuts of all columns, of numbers with many codes only some; and all cuts of the best column
+            tried = [(column, cut) for column in columns[t] for cut in list_cuts(n_codes[column], is_label[column])]
+            for finer in (False, True):
+                best, chosen = -1.0, (tried[0] if finer else (columns[t, 0], 0))
+                for test in tried:
+                    right = passes(codes, is_label, test)[learned]
                     score = score_cut(right, leaf, gradient, curvature, ridge, 1 << level)
                     if score > best * TIE:
-                        best, chosen = score, (column, cut)
+                        best, chosen = score, test
+                tried = [(chosen[0], cut) for cut in range(n_codes[chosen[0]] - (not is_label[chosen[0]]))]
+                if finer or len(tried) < MAX_COUNTED or is_label[chosen[0]]:
+                    break
             tests[t, level] = chosen
             leaf = 2 * leaf + passes(codes, is_label, chosen)[learned]
         factor = rate if n_logits == 1 else rate * (n_logits - 1) / n_logits

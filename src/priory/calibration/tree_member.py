@@ -31,7 +31,7 @@ from priory.core.statistics import is_increasing, register_record
 
 DEPTH, RATE, MAX_TREES = 5, 0.15, 200
 RIDGE = 0.3  # added to the curvature of a leaf
-N_QUANTILES = 64  # cuts of a column of numbers
+N_QUANTILES = 240  # cuts of a column of numbers
 TAIL_START, TAIL_FACTOR = 1.5, 1.7  # rows beyond the first further cut in a tail, and their growth from cut to cut
 COLUMN_SHARE, MIN_TREE_COLUMNS, MAX_TREE_COLUMNS = 0.5, 8, 40  # columns that a tree may test
 TREES_AT_ONCE, PATIENCE = 5, 20  # trees between two judgements; without a better one, so many more are grown

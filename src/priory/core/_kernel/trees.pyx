@@ -2,7 +2,8 @@
 """Boosted oblivious trees: growing them and adding their leaves. See `tests/reference_kernels/trees.py`.
 
 Rows of a leaf lie together, in their order: a histogram stays in the cache, and a sum does not depend on anything but
-the rows. Only the smaller half of a leaf is counted, the other one is the difference.
+the rows. Only the smaller half of a leaf is counted, the other one is the difference. Of numbers with many codes, some
+are counted together: the column of a test is found by the cuts between these, and its cut among all of the column.
 """
 
 import numpy as np
@@ -11,9 +12,14 @@ from libc.math cimport fabs, floor
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+MAX_COUNTED = 64  # codes of a number that are counted apart
 cdef double MIN_CURVATURE = 1e-6
 cdef float TIE = 1.000001  # a cut must be better than the best before it by this factor
 cdef double LOG2_E = 1.4426950408889634, LOG_2_HIGH = 0.693147180369123816490, LOG_2_LOW = 1.90821492927058770002e-10
+
+cdef struct Cut:
+    float score
+    Py_ssize_t code
 
 cdef union Word:
     double number
@@ -26,22 +32,28 @@ def grow_trees(const uint8_t[:, ::1] codes, const int32_t[::1] n_codes, const ui
                float[:, ::1] cover):
     learned_rows = np.flatnonzero(np.asarray(weight) > 0).astype(np.int32)
     cdef const int32_t[::1] learned = learned_rows
+    # (columns,): the bits of a code that do not count
+    shift = np.array([0 if is_label[j] else max(0, int(n_codes[j] - 1) // MAX_COUNTED).bit_length() for j in range(codes.shape[0])], np.uint8)
+    cdef const uint8_t[::1] hidden = shift
     cdef const uint8_t[:, ::1] own_codes = np.take(codes, learned_rows, axis=1)
+    cdef const uint8_t[:, ::1] counted = np.asarray(own_codes) >> shift[:, None] if shift.any() else own_codes
+    cdef const int32_t[::1] n_counted = ((np.asarray(n_codes) - 1 >> shift) + 1).astype(np.int32)
     cdef Py_ssize_t n = learned.shape[0], n_logits = logits.shape[1], depth = tests.shape[1], width = columns.shape[1]
-    cdef Py_ssize_t n_leaves = 1 << depth, bins = max(n_codes), t, k, i, j, cut, best_column, best_cut
+    cdef Py_ssize_t n_leaves = 1 << depth, bins = max(n_codes), t, k, i, j, best_column
     cdef Py_ssize_t channels = 2 if n_logits == 1 else (n_logits + 4) // 4 * 4
     # slopes (rows, channels): the gradient of each logit, one curvature, and zeros up to whole lanes
     cdef float[:, ::1] slopes = np.zeros((n, channels), np.float32), moved = np.zeros((n, channels), np.float32)
     cdef double[:, ::1] probability = np.empty((n, n_logits))
     cdef int32_t[::1] order = np.empty(n, np.int32), spare = np.empty(n, np.int32)
     cdef int32_t[::1] starts = np.empty(n_leaves + 1, np.int32), new_starts = np.empty(n_leaves + 1, np.int32)
-    cdef float[:, :, ::1] histograms = np.empty((width, max(1, n_leaves // 2), bins * channels), np.float32)
+    cdef float[:, :, ::1] histograms = np.empty((width, max(1, n_leaves // 2), max(n_counted) * channels), np.float32)
+    cdef float[:, ::1] finer = np.empty((max(1, n_leaves // 2), bins * channels), np.float32)
     cdef float[::1] half = np.empty(bins * channels, np.float32), scores = np.empty(bins, np.float32)
     cdef float[:, ::1] sums = np.empty((3, bins), np.float32)  # of a cut: |G|^2 and H of one side, and G . G_total
     cdef float[::1] total = np.empty(channels, np.float32)
     cdef uint8_t[::1] sides = np.empty(n, np.uint8)
     cdef double[::1] gradient = np.empty(n_logits), curvature = np.empty(n_logits)
-    cdef float best
+    cdef Cut best, found
     with nogil:
         for t in range(tests.shape[0]):
             find_slopes(learned, group, weight, logits, probability, slopes)
@@ -49,17 +61,24 @@ def grow_trees(const uint8_t[:, ::1] codes, const int32_t[::1] n_codes, const ui
                 order[i] = <int32_t>i
             starts[0], starts[1] = 0, <int32_t>n
             for k in range(depth):
-                best, best_column, best_cut = -1.0, columns[t, 0], 0
+                best.score, best.code, best_column = -1.0, 0, columns[t, 0]
                 for j in range(width):
                     i = columns[t, j]
-                    count_leaves(own_codes[i], order, slopes, starts, 1 << k, n_codes[i], half, histograms[j])
-                    score_cuts(histograms[j], starts, 1 << k, n_codes[i], n_logits, is_label[i], ridge, total, sums, scores)
-                    for cut in range(n_codes[i] - (0 if is_label[i] else 1)):
-                        if scores[cut] > best * TIE:
-                            best, best_column, best_cut = scores[cut], i, cut
-                tests[t, k, 0], tests[t, k, 1] = <int16_t>best_column, <int16_t>best_cut
-                split_leaves(own_codes[best_column], best_cut, is_label[best_column], 1 << k, order, spare, slopes, moved,
-                             sides, starts, new_starts)
+                    count_leaves(counted[i], order, slopes, starts, 1 << k, n_counted[i], half, histograms[j])
+                    score_cuts(histograms[j], starts, 1 << k, n_counted[i], n_logits, is_label[i], ridge, total, sums, scores)
+                    found = find_best_cut(scores, n_counted[i] - (0 if is_label[i] else 1), best)
+                    if found.score > best.score:
+                        best, best_column = found, i
+                i = best_column
+                if hidden[i]:
+                    for j in range(1 << k):
+                        memset(&finer[j, 0], 0, n_codes[i] * channels * sizeof(float))
+                        add_rows(own_codes[i], order, slopes, starts[j], starts[j + 1], &finer[j, 0])
+                    score_cuts(finer, starts, 1 << k, n_codes[i], n_logits, False, ridge, total, sums, scores)
+                    best.score, best.code = -1.0, 0
+                    best = find_best_cut(scores, n_codes[i] - 1, best)
+                tests[t, k, 0], tests[t, k, 1] = <int16_t>i, <int16_t>best.code
+                split_leaves(own_codes[i], best.code, is_label[i], 1 << k, order, spare, slopes, moved, sides, starts, new_starts)
             weigh_leaves(learned, group, weight, probability, order, starts, rate, ridge, gradient, curvature,
                          leaves[t], cover[t])
             add_tree(codes, is_label, tests[t], leaves[t], logits)
@@ -188,6 +207,15 @@ cdef void score_cuts(const float[:, ::1] histograms, const int32_t[::1] starts, 
             # |G_total - G|^2 = |G_total|^2 - 2 G . G_total + |G|^2
             found[b] += (squares[b] / (curvatures[b] + ridge)
                          + (whole - 2 * products[b] + squares[b]) / (other - curvatures[b] + ridge))
+
+
+cdef Cut find_best_cut(const float[::1] scores, Py_ssize_t n_cuts, Cut best) noexcept nogil:
+    """The first cut that is better than the best before it."""
+    cdef Py_ssize_t cut
+    for cut in range(n_cuts):
+        if scores[cut] > best.score * TIE:
+            best.score, best.code = scores[cut], cut
+    return best
 
 
 cdef void accumulate_two(const float* own, Py_ssize_t n_codes, bint is_label, float total, float* squares,
