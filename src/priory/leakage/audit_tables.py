@@ -290,7 +290,7 @@ class AuditData:
         part = slice(self.n_train, self.n_train + self.n_test)
         # with and without these rows, (known test rows,) each
         right = [(votes.predict_classes(part) == truth)[known] for votes in (self.votes, self.votes.remove_rows(rows))]
-        return Effect(float(right[0].mean()), float(right[1].mean()), int(known.sum())) if known.any() else None
+        return Effect.of(*right) if known.any() else None
 
     def format_row(self, row: int, max_columns: int = 6) -> str:
         """Format one row."""

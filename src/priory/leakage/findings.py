@@ -119,6 +119,11 @@ class Effect(NamedTuple):
     after: float
     rows: int
 
+    @classmethod
+    def of(cls, correct: Array, correct_without: Array) -> Effect:
+        """The effect on answers: whether each is correct, with the leak and without it."""
+        return cls(float(correct.mean()), float(correct_without.mean()), len(correct))
+
     def __str__(self) -> str:
         return f"accuracy {self.before:.3f} with it, {self.after:.3f} without it ({self.rows:,} rows)"
 

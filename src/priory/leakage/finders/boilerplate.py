@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy import ndarray as Array
@@ -77,7 +77,7 @@ def _find_header_leaks(
             columns=(name, *(field for field, _, _ in fields)),
             examples=tuple(shown),
             interval=findings.clopper_pearson_interval(float(by_header.sum()), len(y)),
-            effect=Effect(float(by_text.mean()), float(by_body.mean()), len(y)),
+            effect=Effect.of(by_text, by_body),
         )
 
     yield Suspicion(skill_p_value(errors, len(y), data.base_rate, 0.0), finding)
@@ -85,20 +85,26 @@ def _find_header_leaks(
 
 def _find_informative_fields(headers: list[str], labels: Array, n_classes: int) -> list[tuple[str, Array, float]]:
     """Return header fields whose presence depends on the class, most informative first: name, counts, bits."""
-    index: dict[str, int] = {}
-    places = [
-        (index.setdefault(f, len(index)), i)
-        for i, lines in enumerate(headers)
-        for f in set(HEADER_LINE_PATTERN.findall(lines))
-    ]
-    # (fields, classes): the number of headers with each field
-    flat = np.array([place * n_classes + int(labels[i]) for place, i in places], dtype=np.int64)
-    counts = np.bincount(flat, minlength=len(index) * n_classes).reshape(len(index), n_classes)
+    names, counts = _count_presence([set(HEADER_LINE_PATTERN.findall(lines)) for lines in headers], labels, n_classes)
     bits, p = findings.measure_presence_association(counts, np.bincount(labels, minlength=n_classes))
     kept = [
-        (field, counts[k], float(bits[k])) for field, k in index.items() if p[k] * len(p) <= findings.FALSE_ALARM_LEVEL
+        (field, counts[k], float(bits[k]))
+        for k, field in enumerate(names)
+        if p[k] * len(p) <= findings.FALSE_ALARM_LEVEL
     ]
     return sorted(kept, key=lambda entry: -entry[2])
+
+
+def _count_presence(
+    documents: Sequence[set[str]], labels: Array, n_classes: int, min_documents: int = 1
+) -> tuple[list[str], Array]:
+    """Return what is in so many documents or more, and the documents of each class that have it, (found, classes)."""
+    times = Counter(part for parts in documents for part in parts)
+    index = {part: k for k, part in enumerate(part for part, n in times.items() if n >= min_documents)}
+    pairs = zip(documents, labels.tolist(), strict=True)
+    flat = [index[part] * n_classes + c for parts, c in pairs for part in parts if part in index]
+    counts = np.bincount(np.array(flat, dtype=np.int64), minlength=len(index) * n_classes)
+    return list(index), counts.reshape(-1, n_classes)
 
 
 def _format_class_shares(data: AuditData, field: str, counts: Array) -> str:
@@ -113,26 +119,16 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
     lines_of = [{line.strip() for line in text.split("\n")} - {""} for text in documents]
     if max(map(len, lines_of), default=0) < 2:
         return
-    times = Counter(line for lines in lines_of for line in lines)
-    index = {line: k for k, line in enumerate(line for line, n in times.items() if n >= MIN_DOCUMENTS_SHARING_LINE)}
-    if not index:
-        return
     groups = len(data.classes)
-    flat = [
-        index[line] * groups + int(c)
-        for lines, c in zip(lines_of, labels, strict=True)
-        for line in lines
-        if line in index
-    ]
-    # (lines, classes): the number of documents with each line
-    counts = np.bincount(np.array(flat, dtype=np.int64), minlength=len(index) * groups).reshape(-1, groups)
+    all_lines, counts = _count_presence(lines_of, labels, groups, MIN_DOCUMENTS_SHARING_LINE)
+    if not all_lines:
+        return
     _, p = findings.measure_presence_association(counts, np.bincount(labels, minlength=groups))
     gives_away = (counts.max(axis=1) >= MIN_LINE_CLASS_SHARE * counts.sum(axis=1)) & (
         p * len(p) <= findings.FALSE_ALARM_LEVEL
     )
     if not gives_away.any():
         return
-    all_lines = list(index)
     order = [int(k) for k in np.argsort(-counts.max(axis=1), kind="stable") if gives_away[k]]
     leaking = {all_lines[k] for k in order}
     # (documents,)
@@ -155,7 +151,7 @@ def _find_repeated_lines(data: AuditData, name: str, documents: list[str], label
                 for k in order[:5]
             ),
             interval=findings.clopper_pearson_interval(float(hit.sum()), len(hit)),
-            effect=Effect(float(before.mean()), float(after.mean()), len(before)),
+            effect=Effect.of(before, after),
         )
 
     yield Suspicion(float(min(1.0, p[gives_away].min() * len(p))), finding)
@@ -192,7 +188,7 @@ def _find_label_token(data: AuditData, name: str, documents: list[str], labels: 
             columns=(name,),
             examples=(_format_class_shares(data, token, make_dense_counts(best.counts)[0]),),
             interval=findings.clopper_pearson_interval(float(correct[k]), n),
-            effect=Effect(float(before.mean()), float(after.mean()), len(y)),
+            effect=Effect.of(before, after),
         )
 
     yield Suspicion(strong, finding)

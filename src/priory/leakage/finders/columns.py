@@ -76,7 +76,7 @@ def _find_strong_column(data: AuditData, votes: BinnedNaiveBayes, j: int, all_co
             columns=(name,),
             examples=_format_largest_bins(data, votes, j),
             interval=findings.clopper_pearson_interval(n - errors, n),
-            effect=Effect(float(all_correct.mean()), float(rest.mean()), n),
+            effect=Effect.of(all_correct, rest),
         )
 
     yield Suspicion(min(1.0, len(chances) * chances[strength]), finding)
@@ -119,7 +119,7 @@ def _find_informative_gaps(
             "Find out why they are missing. " + AVAILABILITY_ADVICE,
             columns=names,
             interval=findings.clopper_pearson_interval(vote.counts[most, 0], vote.counts[most].sum()),
-            effect=Effect(float(all_correct.mean()), float(votes.mark_correct_rows(column_indices).mean()), len(gaps)),
+            effect=Effect.of(all_correct, votes.mark_correct_rows(column_indices)),
         )
 
     yield Suspicion(p, finding)
@@ -181,9 +181,7 @@ def _find_sufficient_subset(data: AuditData, votes: BinnedNaiveBayes, all_correc
             "They are very good, or they leak: look at them first. " + AVAILABILITY_ADVICE,
             columns=names,
             interval=findings.clopper_pearson_interval(float(right.sum()), n),
-            effect=Effect(
-                float(all_correct.mean()), float(votes.mark_correct_rows(order[: len(scores)].tolist()).mean()), n
-            ),
+            effect=Effect.of(all_correct, votes.mark_correct_rows(order[: len(scores)].tolist())),
         ),
     )
 

@@ -49,7 +49,7 @@ def _find_column_drift(data: audit_tables.AuditData, column_indices: list[int]) 
             "The test score describes another population: find out why, and leave out or correct these columns.",
             columns=names,
             interval=(auc - 2 * error, min(auc + 2 * error, 1.0)),
-            effect=findings.Effect(float(right.mean()), float(after.mean()), len(side)),
+            effect=findings.Effect.of(right, after),
         )
 
     yield findings.Suspicion(float(min(1.0, p.min() * len(p))), finding)
@@ -94,7 +94,7 @@ def _find_token_drift(data: audit_tables.AuditData, name: str, texts: list[str])
                 for token, (a, b) in zip(tokens[:5], share, strict=False)
             ),
             interval=(auc - 2 * error, min(auc + 2 * error, 1.0)),
-            effect=findings.Effect(float(before.mean()), float(after.mean()), len(y)),
+            effect=findings.Effect.of(before, after),
         )
 
     yield findings.Suspicion(float(min(1.0, p.min() * len(p))), finding)

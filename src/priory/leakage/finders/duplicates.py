@@ -124,7 +124,7 @@ def _measure_copy_effect(data: AuditData, kept_rows: Array) -> Effect | None:
     before = data.votes.mark_correct_rows()
     bins = [(v.codes[kept_rows], v.counts.shape[1]) for v in data.votes.votes]
     after = type(data.votes).of(bins, data.votes.class_codes[kept_rows], len(data.classes)).mark_correct_rows()
-    return Effect(float(before.mean()), float(after.mean()), len(before))
+    return Effect.of(before, after)
 
 
 def _find_oversampling(

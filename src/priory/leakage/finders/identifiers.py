@@ -70,9 +70,7 @@ def _find_identifier(data: AuditData, j: int, column: AuditColumn, reason: str) 
     bits, p = measure_association(votes.votes[j].counts)
 
     def informative_finding() -> Finding:
-        effect = Effect(
-            float(votes.mark_correct_rows().mean()), float(votes.mark_correct_rows([j]).mean()), data.n_train
-        )
+        effect = Effect.of(votes.mark_correct_rows(), votes.mark_correct_rows([j]))
         return finding(Severity.MEDIUM, f", and it predicts the label ({bits:.2f} bits)", effect)
 
     yield Suspicion(p, informative_finding)

@@ -47,7 +47,7 @@ def _find_accuracy_drop(data: AuditData, votes: BinnedNaiveBayes, j: int, truth:
 
     def finding() -> Finding:
         part = slice(data.n_train, data.n_train + data.n_test)
-        effect = [(votes.predict_classes(part, but) == truth)[known].mean() for but in ([], [j])]
+        effect = [(votes.predict_classes(part, but) == truth)[known] for but in ([], [j])]
         return Finding(
             Severity.HIGH if lost - 2 * spread > HIGH_ACCURACY_DROP else Severity.MEDIUM,
             "shortcut",
@@ -56,7 +56,7 @@ def _find_accuracy_drop(data: AuditData, votes: BinnedNaiveBayes, j: int, truth:
             "It is a shortcut that works only where or when the training rows were collected: leave it out.",
             columns=(name,),
             interval=(lost - 2 * spread, lost + 2 * spread),
-            effect=Effect(float(effect[0]), float(effect[1]), int(known.sum())),
+            effect=Effect.of(*effect),
         )
 
     yield Suspicion(float(ndtr(-lost / spread)) if spread else 1.0, finding)
