@@ -1,5 +1,7 @@
 """Learning in chunks: the same statistics, whatever the chunks and the threads."""
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,7 +17,7 @@ from priory.sources.cell_parsing import RowChunk
 from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns
 from priory.text import sparse_counts
 from priory.workflows import out_of_core as streaming
-from priory.workflows.out_of_core import DrawnRows, LabelledBatch, learn_batches
+from priory.workflows.out_of_core import DrawnRows, LabelledBatch, TextWorker, count_texts, learn_tables
 
 ROWS, LABELS = inbox()
 TABLE = pa.Table.from_pylist([{**row, "label": label} for row, label in zip(ROWS, LABELS, strict=True)])
@@ -36,11 +38,17 @@ def cut(columns, sizes):
         at, turn = at + size, turn + 1
 
 
+def learn_texts(model, batches, threads):
+    rows = model.counter(samples=False).rows
+    parameters = rows.vocabulary.tokenizer, rows.text_model.binary, rows.parameters.max_tokens, rows.memory
+    streaming.learn_texts(model, *count_texts(batches, partial(TextWorker, *parameters), threads))
+
+
 @pytest.mark.slow
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=4), st.integers(1, 4))
 def test_texts_are_counted_alike_whatever_the_chunks(sizes, threads):
     model = TextClassifier()
-    learn_batches(model, cut(TEXT, sizes), threads)
+    learn_texts(model, cut(TEXT, sizes), threads)
     whole = TextClassifier().fit([row["text"] for row in ROWS], LABELS)
     assert model.classes_.tolist() == whole.classes_.tolist()
     assert model.class_count_.tolist() == whole.class_count_.tolist()
@@ -55,7 +63,7 @@ def test_texts_of_many_classes_are_counted_alike_whatever_the_chunks(sizes, thre
         patch.setattr(sparse_counts, "MAX_DENSE_CLASSES", 2)  # the third class of the inbox is one too many
         patch.setattr(streaming, "MAX_PARTS", 3)
         model = TextClassifier()
-        learn_batches(model, cut(TEXT, sizes), threads)
+        learn_texts(model, cut(TEXT, sizes), threads)
         whole = TextClassifier().fit([row["text"] for row in ROWS], LABELS)
         assert model.vocabulary_ == whole.vocabulary_
         assert (model.counts_ != whole.counts_).nnz == 0
@@ -67,7 +75,7 @@ def test_texts_of_many_classes_are_counted_alike_whatever_the_chunks(sizes, thre
 @given(st.lists(st.integers(20, 200), min_size=1, max_size=3), st.integers(1, 3))
 def test_tables_are_counted_alike_whatever_the_chunks(sizes, threads):
     model = NaiveBayes(FAMILIES)
-    learn_batches(model, cut(MIXED, sizes), threads)
+    learn_tables(model, cut(MIXED, sizes), threads)
     whole = NaiveBayes(FAMILIES).fit(ROWS, LABELS)
     assert model.class_count_.tolist() == whole.class_count_.tolist()
     assert {name: report.family for name, report in model.schema_.items()} == {
@@ -84,12 +92,12 @@ def test_what_goes_wrong_on_a_lane_is_raised():
         yield LabelledBatch([b"\xff\xfe broken"], np.zeros(1, np.int32), np.array(["a"], dtype=object))
 
     with pytest.raises(DataError, match="not UTF-8"):
-        learn_batches(TextClassifier(), batches(), 2)
+        learn_texts(TextClassifier(), batches(), 2)
 
 
 def test_of_no_rows_nothing_is_learned():
     with pytest.raises(DataError, match="no rows to learn from"):
-        learn_batches(TextClassifier(), iter([]))
+        learn_texts(TextClassifier(), iter([]), 1)
 
 
 @pytest.mark.slow

@@ -294,39 +294,22 @@ def _list_values_to_try(model: TableOrTextClassifier, task: FileTask, columns: M
 def _change_cells(
     model: TableOrTextClassifier, row: pa.Table, number: int, values: dict[str, pa.Array]
 ) -> Counterfactual:
-    own = model.predict_log_proba(row)[0]
-    answer = int(own.argmax())
+    """The best change of each cell: the nearest number, or the label that makes another class most probable."""
+    own, classes = np.exp(model.predict_log_proba(row)[0]), model.classes_
     found = []
-    for name, tried in values.items():
-        if len(tried):
-            best = _find_best_change(model, row, name, tried, answer)
-            found += [best] if best is not None else []
+    for place, (name, value) in enumerate(row.to_pylist()[0].items()):
+        if len(tried := values.get(name, ())):
+            # one variant of the row for each tried value; p has shape (variants, classes)
+            variants = pa.concat_tables([row] * len(tried)).set_column(place, name, tried)
+            p, cells = np.exp(model.predict_log_proba(variants)), tried.to_pylist()
+            changed = np.flatnonzero(p.argmax(axis=1) != own.argmax())
+            far = [abs(cells[k] - value) if isinstance(value, float) else -p[k].max() for k in changed]
+            if far:
+                best = changed[int(np.argmin(far))]
+                label = str(classes[p[best].argmax()])
+                found.append(CellChange(name, value, cells[best], label, float(p[best].max())))
     found.sort(key=lambda change: -change.probability)
-    return Counterfactual(number, str(model.classes_[answer]), float(np.exp(own[answer])), found)
-
-
-def _find_best_change(
-    model: TableOrTextClassifier, row: pa.Table, name: str, tried: pa.Array, answer: int
-) -> CellChange | None:
-    """The best change of one cell: the nearest number, or the label that makes another class most probable."""
-    # one variant of the row for each tried value; p has shape (variants, classes)
-    position = row.column_names.index(name)
-    variants = row.take(pa.array(np.zeros(len(tried), dtype=np.int64))).set_column(position, name, tried)
-    p = np.exp(model.predict_log_proba(variants))
-    changed = np.flatnonzero(p.argmax(axis=1) != answer)
-    if not len(changed):
-        return None
-    value = row[name][0].as_py()
-    best = int(changed[_rank_changes(p[changed], tried.take(pa.array(changed)), value).argmin()])
-    label = int(p[best].argmax())
-    return CellChange(name, value, tried[best].as_py(), str(model.classes_[label]), float(p[best, label]))
-
-
-def _rank_changes(p: Array, tried: pa.Array, value: object) -> Array:
-    """(changes,): distance of a number from its present value, or minus the probability of the new class."""
-    if pa.types.is_floating(tried.type) and isinstance(value, float):
-        return np.abs(np.asarray(tried) - value)
-    return -p.max(axis=1)
+    return Counterfactual(number, str(classes[own.argmax()]), float(own.max()), found)
 
 
 def _format_cell(value: str | float | None) -> str:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, TypeVar, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -232,39 +232,28 @@ def count_batches(
     return workers
 
 
-def add_worker_statistics(workers: list[TextWorker]) -> ModelStatistics:
-    """Add the statistics of all workers."""
-    parts = [part for worker in workers if (part := worker.collect_statistics()) is not None]
-    return sum(parts[1:], start=parts[0])
-
-
-def learn_batches(
-    model: NaiveBayes | TextClassifier, batches: Iterable[LabelledBatch], threads: int | None = None
-) -> None:
-    """Fit a new model to all batches in one pass; the first batch defines the columns."""
-    counter = model.counter(samples=False)
+def count_texts(
+    batches: Iterable[LabelledBatch], make_worker: Callable[[], TextWorker], threads: int | None = None
+) -> tuple[Table | PackedDocuments, ModelStatistics]:
+    """Count documents; return those of the first batch, and the statistics of all."""
     first, stream = peek_first(iter(batches))
-    if isinstance(first.rows, PackedDocuments):
-        workers = count_batches(stream, make_text_worker(counter.rows), threads)
-        learn_statistics(model, first.rows, add_worker_statistics(workers))
-        return
-    known = replace(counter, rows=counter.rows.read(first.rows, "fit")[0])
-    total = add_parts(worker.total for worker in count_batches(stream, partial(TableWorker, known), threads))
-    model.adopt(total, finish=False)
+    collected = [worker.collect_statistics() for worker in count_batches(stream, make_worker, threads)]
+    parts = [part for part in collected if part is not None]
+    return first.rows, sum(parts[1:], start=parts[0])
 
 
-def learn_statistics(
-    model: NaiveBayes | TextClassifier, first_rows: Table | PackedDocuments, statistics: ModelStatistics
-) -> None:
-    """Load statistics into a new model; ``first_rows`` define its columns."""
+def learn_texts(model: TextClassifier, first_rows: Table | PackedDocuments, statistics: ModelStatistics) -> None:
+    """Load statistics of documents into a new model."""
     model.adopt(model.counter(samples=False).make_part(first_rows, statistics), finish=False)
 
 
-def make_text_worker(rows: Any) -> Callable[[], TextWorker]:
-    """Make a factory of workers with the parameters of a `priory.learning.text_rows.TextRows`."""
-    return partial(
-        TextWorker, rows.vocabulary.tokenizer, rows.text_model.binary, rows.parameters.max_tokens, rows.memory
-    )
+def learn_tables(model: NaiveBayes, batches: Iterable[LabelledBatch], threads: int | None = None) -> None:
+    """Fit a new model to all batches in one pass; the first batch defines the columns."""
+    counter = model.counter(samples=False)
+    first, stream = peek_first(iter(batches))
+    known = replace(counter, rows=counter.rows.read(first.rows, "fit")[0])
+    total = add_parts(worker.total for worker in count_batches(stream, partial(TableWorker, known), threads))
+    model.adopt(total, finish=False)
 
 
 class DrawnRows:

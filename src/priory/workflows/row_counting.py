@@ -23,7 +23,6 @@ from priory.model.cells import choose_text_memory
 from priory.model.model_statistics import ClassWeight
 from priory.model.schema import TextbookFamilies
 from priory.sources import FileRows, RowChunk, column_types
-from priory.sources.byte_streams import peek_first
 from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, TargetReader
 from priory.sources.discovery import format_names
 from priory.text.document_models import BAG_MODELS
@@ -195,7 +194,7 @@ def _learn_classes(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> Tabl
         if not plan.options.textbook:
             return _learn_model(batches, plan)
         model = _make_textbook_model(plan)
-        out_of_core.learn_batches(model, batches)
+        out_of_core.learn_tables(model, batches)
         return model
     return None
 
@@ -215,9 +214,8 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
     """Fit a classifier to all batches; a single column of texts is counted while modules are imported."""
     if not plan.columns.is_one_text:
         model = _make_model(plan)
-        out_of_core.learn_batches(model, batches)
+        out_of_core.learn_tables(model, batches)
         return model
-    first, batches = peek_first(batches)
     options = plan.options
     tokenizer = Tokenizer(ngram_range=(1, options.ngrams), reader=plan.columns.reader)
     memory = 0 if options.plain else choose_text_memory(options.memory, _choose_refinement(options))
@@ -225,11 +223,11 @@ def _learn_model(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableO
     importing = threading.Thread(target=import_module, args=("priory.estimators.text_classifier",))
     importing.start()
     try:
-        workers = out_of_core.count_batches(batches, make_worker)
+        counted = out_of_core.count_texts(batches, make_worker)
     finally:
         importing.join()  # before anything else imports: two threads at once would find half-initialised modules
     model = _make_model(plan)
-    out_of_core.learn_statistics(model, first.rows, out_of_core.add_worker_statistics(workers))
+    out_of_core.learn_texts(model, *counted)
     return model
 
 
@@ -278,6 +276,8 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
 
 def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
     """Make a textbook model, with declared families, so that every chunk is read alike."""
+    if plan.columns.is_one_text:
+        raise DataError("--textbook is for tables; for a single column of texts leave it out, and use --model")
     rule = TextbookFamilies(plan.options.m)
     families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}
     declared = {
