@@ -25,14 +25,14 @@ def doctor_command(json_: bool) -> None:
 
     found = check_installation()
     if json_:
-        print_json(found.as_dict())
+        print_json(found.sections)
     else:
-        for title, lines in found.as_dict().items():
+        for title, lines in found.sections.items():
             click.echo(format_heading(title))
             for name, text in lines.items():
                 click.echo(f"  {name}: {text}")
-        click.echo("everything that priory needs works" if found.is_well else f"not working: {', '.join(found.faults)}")
-    raise click.exceptions.Exit(0 if found.is_well else 1)
+        click.echo(f"not working: {', '.join(found.faults)}" if found.faults else "everything that priory needs works")
+    raise click.exceptions.Exit(1 if found.faults else 0)
 
 
 @click.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -49,6 +50,7 @@ def learn_command(
 @options.add_option(
     "--where COLUMN=TEXT...",
     "Only the rows of FILEs with this text in this column, which need not be a column of MODEL; may be repeated.",
+    partial(options.split_pairs, usage="COLUMN=TEXT"),
 )
 @options.force_option
 @options.receipt_options
@@ -59,7 +61,7 @@ def forget_command(
     wait: float | None,
     unlabelled: bool,
     json_: bool,
-    where: tuple[str, ...],
+    where: dict[str, str],
     force: bool,
     **given: Any,
 ) -> None:
@@ -69,9 +71,8 @@ def forget_command(
     that others can check (priory verify).
     """
     files = options.pop_receipt_files(given, force)
-    selected = dict(_split_condition(text) for text in where)
     with options.open_task(paths, given) as task:
-        chosen = replace(task, where=selected)
+        chosen = replace(task, where=dict(where))
         if workflows.is_database(paths[0]):
             result = workflows.forget_table(model, chosen, receipt=files)
         else:
@@ -79,13 +80,6 @@ def forget_command(
                 model, chosen, refresh_from=refresh_from, wait=wait, receipt=files, unlabelled=unlabelled
             )
     print_update("forgotten", model, result, json_)
-
-
-def _split_condition(text: str) -> tuple[str, str]:
-    name, equals, cell = text.partition("=")
-    if not name or not equals:
-        raise click.UsageError(f"--where {text}: write COLUMN=TEXT")
-    return name, cell
 
 
 @options.sectioned_command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, reduce
 from importlib import import_module
@@ -236,13 +236,13 @@ def _parse_column_types(texts: tuple[str, ...]) -> dict[str, str]:
     return types
 
 
-def _parse_label_map(texts: tuple[str, ...]) -> dict[str, str]:
-    """The replacements in texts such as ``Yes=yes``."""
+def split_pairs(texts: Iterable[str], usage: str) -> dict[str, str]:
+    """The parts of texts such as ``NAME=VALUE`` at the first sign of equality."""
     pairs = [text.partition("=") for text in texts]
-    for text, (_, equals, _) in zip(texts, pairs, strict=True):
-        if not equals:
-            raise click.BadParameter(f"{text!r} is not OLD=NEW.")
-    return {old: new for old, _, new in pairs}
+    for name, equals, value in pairs:
+        if not name or not equals:
+            raise click.BadParameter(f"{name + equals + value!r}: write {usage}.")
+    return {name: value for name, _, value in pairs}
 
 
 def _check_alpha(alpha: float) -> float:
@@ -261,13 +261,11 @@ def _parse_virtual_examples(text: str) -> float | str:
 def _parse_class_numbers(text: str) -> dict[str, float]:
     numbers = {}
     for pair in text.split(","):
-        name, equals, number = pair.rpartition("=")
+        name, _, number = pair.rpartition("=")  # the name of a class may have the sign
         try:
-            numbers[name] = float(number)
+            numbers[name] = float(number if name else "")
         except ValueError:
-            equals = ""
-        if not equals:
-            raise click.BadParameter(f"{pair!r} is not CLASS=NUMBER.")
+            raise click.BadParameter(f"{pair!r} is not CLASS=NUMBER.") from None
     return numbers
 
 
@@ -353,7 +351,7 @@ column_options = OptionSection(
     define_option(
         "--map-label OLD=NEW...",
         "Replace a label, such as a mistyped one, by another.",
-        _parse_label_map,
+        partial(split_pairs, usage="OLD=NEW"),
         field="label_map",
     ),
     define_option("--strip-labels", "Ignore blanks around labels."),

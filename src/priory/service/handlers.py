@@ -199,12 +199,10 @@ async def get_history(call: messages.Call) -> messages.HistoryAnswer:
     with_content = "content" in call.request.query_params
     if with_content and not call.identity.may("learn"):
         raise ServiceError(403, "the content of the history needs the scope learn")
-    store = call.service.store
+    journal = call.service.store.reader
 
     def read() -> list[messages.EventInfo]:
-        # one read connection is shared by all threads
-        with store.reader_lock:
-            events = store.reader.read_events(model.entry.number, before, limit, True, with_rows=with_content)
+        events = journal.read_events(model.entry.number, before, limit, True, with_rows=with_content)
         return [_describe_event(event) for event in events]
 
     events = await call.run(read)
@@ -215,14 +213,10 @@ async def get_history(call: messages.Call) -> messages.HistoryAnswer:
 
 async def get_receipts(call: messages.Call) -> messages.ReceiptsAnswer:
     """Return the receipts of a model; they do not show the rows."""
-    model, store = call.model, call.service.store
-    after = call.read_query_number("after", -1, 2**53)
-
-    def read() -> list[bytes]:
-        with store.reader_lock:
-            return store.reader.read_receipts(model.entry.number, after, MAX_EVENTS_PER_PAGE)
-
-    return messages.ReceiptsAnswer(call.name, [msgspec.json.decode(body) for body in await call.run(read)])
+    model, after = call.model, call.read_query_number("after", -1, 2**53)
+    read = call.service.store.reader.read_receipts
+    bodies = await call.run(read, model.entry.number, after, MAX_EVENTS_PER_PAGE)
+    return messages.ReceiptsAnswer(call.name, [msgspec.json.decode(body) for body in bodies])
 
 
 def _describe_event(event: Event) -> messages.EventInfo:

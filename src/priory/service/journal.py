@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ class Journal:
     """A connection to the journal. One thread writes; other threads read through their own connections."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._lock = path, threading.Lock()  # several threads may read through one connection
         self._connection = _open_database(path)
 
     def close(self) -> None:
@@ -193,8 +194,10 @@ class Journal:
         self._connection.execute("UPDATE event SET undone_by = ? WHERE number = ?", (undone_by, number))
 
     def _select_events(self, which: str, *values: object, columns: str = EVENT_COLUMNS) -> list[Event]:
-        rows = self._connection.execute(f"SELECT {columns} FROM event WHERE {which}", values)
-        return [Event(*row) for row in rows]
+        with self._lock:
+            return [
+                Event(*row) for row in self._connection.execute(f"SELECT {columns} FROM event WHERE {which}", values)
+            ]
 
     def find_event(self, model: int, number: int) -> Event | None:
         return next(iter(self._select_events("model = ? AND number = ?", model, number)), None)
@@ -324,10 +327,9 @@ class Journal:
 
     def read_receipts(self, model: int, after: int = -1, limit: int = -1) -> list[bytes]:
         """Return the receipts of a model with larger numbers, as JSON."""
-        rows = self._connection.execute(
-            "SELECT body FROM receipt WHERE model = ? AND counter > ? ORDER BY counter LIMIT ?", (model, after, limit)
-        )
-        return [body for (body,) in rows]
+        query = "SELECT body FROM receipt WHERE model = ? AND counter > ? ORDER BY counter LIMIT ?"
+        with self._lock:
+            return [body for (body,) in self._connection.execute(query, (model, after, limit))]
 
 
 def reset_change_counter(path: Path) -> None:

@@ -184,8 +184,7 @@ class ModelStore:
             self._empty_scratch_folder()
             reset_change_counter(folder / "journal.sqlite")
             self.journal = Journal(folder / "journal.sqlite")
-            self._readers = Journal(folder / "journal.sqlite")  # does not wait for the writer
-            self.reader_lock = threading.Lock()
+            self.reader = Journal(folder / "journal.sqlite")  # does not wait for the writer
             self._recover()
         except BaseException as error:
             self._folder_lock.__exit__(None, None, None)
@@ -202,13 +201,8 @@ class ModelStore:
         """The folder for temporary files of requests."""
         return self.folder / "scratch"
 
-    @property
-    def reader(self) -> Journal:
-        """A connection for reading; use it under ``reader_lock``."""
-        return self._readers
-
     def close(self) -> None:
-        self._readers.close()
+        self.reader.close()
         self.journal.close()
         self._folder_lock.__exit__(None, None, None)
 

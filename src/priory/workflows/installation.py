@@ -80,33 +80,10 @@ WORKS = "works"
 
 @dataclass(frozen=True)
 class InstallationCheck:
-    """What was found; ``faults`` names what does not work."""
+    """What was found, by section and name; ``faults`` names what does not work."""
 
-    versions: Mapping[str, str]
-    optional: Mapping[str, str]
-    kernels: Mapping[str, str]
-    machine: Mapping[str, str]
-    checks: Mapping[str, str]
-
-    @property
-    def faults(self) -> list[str]:
-        needed = {**self.kernels, **self.checks}
-        broken = [name for name, found in needed.items() if found != WORKS]
-        return [*(name for name, found in self.versions.items() if found == "missing"), *broken]
-
-    @property
-    def is_well(self) -> bool:
-        return not self.faults
-
-    def as_dict(self) -> dict[str, Mapping[str, str]]:
-        """Everything by its title."""
-        return {
-            "versions": self.versions,
-            "optional packages": self.optional,
-            "compiled kernels": self.kernels,
-            "machine": self.machine,
-            "checks": self.checks,
-        }
+    sections: Mapping[str, Mapping[str, str]]
+    faults: list[str]
 
 
 def check_installation() -> InstallationCheck:
@@ -114,13 +91,18 @@ def check_installation() -> InstallationCheck:
     from priory.core.sharding import N_THREADS
 
     own = {"priory": priory.__version__, "Python": platform.python_version()}
-    return InstallationCheck(
-        own | {name: _find_version(name) for name in REQUIRED_PACKAGES},
-        {name: _describe_optional(name, purpose) for name, purpose in OPTIONAL_PACKAGES.items()},
-        {name: _try_kernel(name) for name in KERNELS},
-        {"system": platform.platform(), "processors": str(os.cpu_count()), "threads used": str(N_THREADS)},
-        {"write, read and predict": _try_model_file()},
-    )
+    versions = own | {name: _find_version(name) for name in REQUIRED_PACKAGES}
+    kernels = {name: _try_kernel(name) for name in KERNELS}
+    checks = {"write, read and predict": _try_model_file()}
+    sections = {
+        "versions": versions,
+        "optional packages": {name: _describe_optional(name, purpose) for name, purpose in OPTIONAL_PACKAGES.items()},
+        "compiled kernels": kernels,
+        "machine": {"system": platform.platform(), "processors": str(os.cpu_count()), "threads used": str(N_THREADS)},
+        "checks": checks,
+    }
+    faults = [name for name, found in versions.items() if found == "missing"]
+    return InstallationCheck(sections, faults + [n for n, found in (kernels | checks).items() if found != WORKS])
 
 
 def _find_version(name: str) -> str:

@@ -196,10 +196,8 @@ async def _render_history(call: PageCall, template: str, done: str = "") -> Resp
     may_teach = call.identity.may("learn")
 
     def read() -> list[tuple[Event, list[tuple[str, str]]]]:
-        with store.reader_lock:
-            events = store.reader.read_events(
-                model.entry.number, before, EVENTS_PER_PAGE, True, may_teach, operation, teacher
-            )
+        which = model.entry.number, before, EVENTS_PER_PAGE, True, may_teach, operation, teacher
+        events = store.reader.read_events(*which)
         return [(event, _preview_rows(event)) for event in events]
 
     events = await call.run(read)

@@ -238,9 +238,8 @@ def iterate_learned_rows(store: ModelStore, model: ServedModel) -> Iterator[Lear
     """Yield the rows of the journal, latest first, including those whose event was undone."""
     before = LATEST_EVENT
     while True:
-        # in pages, so that the lock is held only briefly
-        with store.reader_lock:
-            events = store.reader.read_events(model.entry.number, before, EVENTS_PER_READ, newest_first=True)
+        # in pages, so that others read in between
+        events = store.reader.read_events(model.entry.number, before, EVENTS_PER_READ, newest_first=True)
         for event in events:
             if event.operation == "learn" and event.body is not None:
                 batch = decode_row_batch(event.body)
