@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -21,7 +21,7 @@ from priory.core.typing import Classifier, Label
 from priory.evaluation.scores import Scores
 from priory.export import report_sections
 from priory.export.report_page import N_COLOURS, mark_safe, render_page
-from priory.export.strongest_evidence import ClassEvidence, TokenModel, find_strongest_evidence
+from priory.export.strongest_evidence import ClassEvidence, find_strongest_evidence, lists_tokens
 from priory.model.ledger_output import format_value
 from priory.plots.canvas import render_inline_svg
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from priory.estimators.multi_label import MultiLabelClassifier
+    from priory.leakage.findings import Findings
 
 
 MAX_REPORT_CLASSES = 12  # classes shown
@@ -40,12 +41,6 @@ EVIDENCE_OF_COLUMNS = (
     "The evidence of each column for a class against all other classes together, after corrections, averaged over "
     "rows of the class."
 )
-
-
-class AuditFindings(Protocol):
-    """Interface of the audit findings shown in a report."""
-
-    def to_html(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ def report(
     model: Classifier,
     X: object,
     y: ArrayLike,
-    findings: AuditFindings | None = None,
+    findings: Findings | None = None,
     *,
     learned: bool = True,
     scores: Scores | None = None,
@@ -299,7 +294,7 @@ def _describe_evidence(model: object, X: object, labels: Array, scores: Scores) 
         "strongest": [
             (format_value(label), _format_evidence(evidence[label])) for label in shown if evidence.get(label)
         ],
-        "strongest_how": EVIDENCE_OF_TOKENS if isinstance(model, TokenModel) else EVIDENCE_OF_COLUMNS,
+        "strongest_how": EVIDENCE_OF_TOKENS if lists_tokens(model) else EVIDENCE_OF_COLUMNS,
     }
 
 

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy import ndarray as Array
@@ -25,7 +25,7 @@ from priory.evaluation.regression_scores import format_quantity
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
 from priory.export.report_page import draw_bar, draw_reliability, draw_stacked_bars, mark_safe
-from priory.export.strongest_evidence import ExplainingModel, take_input_rows
+from priory.export.strongest_evidence import take_input_rows
 from priory.model.ledger import Ledger, LedgerLine
 from priory.model.ledger_output import DECIBANS_PER_NAT, format_value
 from priory.tables.table import Column
@@ -88,7 +88,7 @@ def describe_mistakes(model: object, X: object, scores: Scores, learned: bool) -
     # the most surprising first: -log p(truth)
     worst = wrong[np.argsort(-scores.surprise[wrong], kind="stable")][:MAX_REPORT_MISTAKES]
     how = "Rows whose true class was given the lowest probability; many have a wrong label. Rows are counted from 0."
-    if isinstance(model, ExplainingModel):
+    if hasattr(model, "explain"):
         how += " The evidence is from the model without the row." if learned else ""
     return {"mistakes": [_describe_mistake(model, X, scores, int(row), learned) for row in worst], "mistakes_how": how}
 
@@ -106,7 +106,7 @@ def describe_membership(model: object) -> str | None:
     )
 
 
-def _describe_mistake(model: object, X: object, scores: Scores, row: int, learned: bool) -> dict[str, object]:
+def _describe_mistake(model: Any, X: object, scores: Scores, row: int, learned: bool) -> dict[str, object]:
     truth, answer = scores.classes[scores.truth[row]], scores.classes[scores.answer[row]]
     position = row if scores.positions is None else int(scores.positions[row])
     surprise = float(scores.surprise[row])
@@ -118,7 +118,7 @@ def _describe_mistake(model: object, X: object, scores: Scores, row: int, learne
         "text": None,
         "lines": [],
     }
-    if not isinstance(model, ExplainingModel):
+    if not hasattr(model, "explain"):
         return mistake
     example = take_input_rows(X, np.array([position]))
     ledger = (_forget_row(model, example, truth) if learned else model).explain(example)[0]
@@ -149,16 +149,15 @@ def _format_line(line: LedgerLine, decibans: float) -> dict[str, object]:
     return {"name": format_value(line.name), "value": value, "decibans": decibans}
 
 
-def _forget_row(model: ExplainingModel, example: object, label: Label) -> ExplainingModel:
+def _forget_row(model: Any, example: object, label: Label) -> Any:
     """Return the model without the row, or unchanged if it cannot forget or would lose the class."""
     # a shallow copy: `forget` replaces the statistics of the twin only
-    twin: Any = copy.copy(model)
+    twin = copy.copy(model)
     try:
         twin.forget(example, [label])
     except (AttributeError, PrioryError):
         return model
-    without: ExplainingModel = twin
-    return without if label in getattr(twin, "classes_", ()) else model
+    return twin if label in getattr(twin, "classes_", ()) else model
 
 
 N_BINS = 16
@@ -347,30 +346,6 @@ def describe_class_calibration(scores: Scores, max_classes: int) -> list[dict[st
 UNCORRECTED, ANSWERS, ONE_TEMPERATURE = "plain", "as it answers", "with one temperature"
 
 
-@runtime_checkable
-class SelfEvaluatingModel(Protocol):
-    """A model that can score itself out of sample on rows that it has learned."""
-
-    def evaluate(self, X: object, y: Array) -> Scores: ...
-
-
-@runtime_checkable
-class CorrectedModel(Protocol):
-    """A model that may have corrections."""
-
-    def without_corrections(self) -> Classifier: ...
-
-
-@runtime_checkable
-class LeavingOutModel(Protocol):
-    """A model with leave-one-out predictions."""
-
-    @property
-    def classes_(self) -> Array: ...
-
-    def leave_one_out(self, X: object, y: Array) -> Array: ...
-
-
 class ReportScores(NamedTuple):
     """Scores of a model, how its rows were predicted, and scores to compare with.
 
@@ -383,26 +358,27 @@ class ReportScores(NamedTuple):
     compared: dict[str, Scores]
 
 
-def score_learned_rows(model: Classifier, X: object, y: Array, known: Scores | None = None) -> ReportScores:
+def score_learned_rows(model: Any, X: object, y: Array, known: Scores | None = None) -> ReportScores:
     """Score rows that the model has learned, each predicted out of sample.
 
     ``known`` is the result of ``model.evaluate``, if it has been computed already.
     """
-    if not isinstance(model, SelfEvaluatingModel | LeavingOutModel):
+    evaluates, leaves_out = hasattr(model, "evaluate"), hasattr(model, "leave_one_out")
+    if not (evaluates or leaves_out):
         scores = Scores.of(y, predict_out_of_fold(model, cast("MatrixLike", X), y), model.classes_, logs=True)
         return ReportScores(scores, "each fifth judged by a model of the other four", _compare(scores, None))
-    if not isinstance(model, SelfEvaluatingModel):
+    if not evaluates:
         scores, plain = _score_leave_one_out(model, X, y), None
     else:
         scores = model.evaluate(X, y) if known is None else known
-        plain = _score_leave_one_out(model, X, y, scores.positions) if isinstance(model, LeavingOutModel) else None
+        plain = _score_leave_one_out(model, X, y, scores.positions) if leaves_out else None
     return ReportScores(scores, "each judged by the model without it", _compare(scores, plain))
 
 
 def score_held_out_rows(model: Classifier, X: object, y: Array) -> ReportScores:
     """Score rows that the model has not learned."""
     scores, plain = Scores.of(y, _predict_log_proba(model, X), model.classes_, logs=True), None
-    if isinstance(model, CorrectedModel) and hasattr(model, "corrections_"):
+    if isinstance(model, CorrectedClassifier) and hasattr(model, "corrections_"):
         plain = Scores.of(y, _predict_log_proba(model.without_corrections(), X), model.classes_, logs=True)
     return ReportScores(scores, "none of them learned by the model", _compare(scores, plain))
 
@@ -423,7 +399,7 @@ def _compare(scores: Scores, plain: Scores | None) -> dict[str, Scores]:
     return {ANSWERS: scores, ONE_TEMPERATURE: cross_fit_temperature(scores)}
 
 
-def _score_leave_one_out(model: LeavingOutModel, X: object, y: Array, positions: Array | None = None) -> Scores:
+def _score_leave_one_out(model: Any, X: object, y: Array, positions: Array | None = None) -> Scores:
     rows, labels = (X, y) if positions is None else (take_input_rows(X, positions), y[positions])
     return Scores.of(labels, model.leave_one_out(rows, labels), model.classes_, logs=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray as Array
@@ -12,33 +12,10 @@ from priory.core.logspace import log, log_sum_exp
 from priory.core.sharding import space_evenly
 from priory.core.typing import Label
 from priory.estimators.sklearn_compat import take_table_rows
-from priory.model.ledger import Ledger, TokenEvidence
 from priory.model.ledger_output import DECIBANS_PER_NAT
 
 MAX_EVIDENCE_PER_CLASS = 10
 MAX_ROWS_TO_EXPLAIN = 500  # rows over which the evidence of columns is averaged, balanced by class
-
-
-@runtime_checkable
-class ExplainingModel(Protocol):
-    """A model that explains its answers."""
-
-    @property
-    def classes_(self) -> Array: ...
-
-    def explain(self, X: object) -> Sequence[Ledger]: ...
-
-
-@runtime_checkable
-class TokenModel(Protocol):
-    """A model of texts that knows the strongest tokens of a class."""
-
-    buckets: int | None
-
-    @property
-    def classes_(self) -> Array: ...
-
-    def evidence(self, label: Label, max_tokens: int) -> list[TokenEvidence]: ...
 
 
 class ClassEvidence(NamedTuple):
@@ -53,20 +30,23 @@ class ClassEvidence(NamedTuple):
     total_count: float | None = None
 
 
-def find_strongest_evidence(model: object, X: object, labels: Array) -> dict[Label, list[ClassEvidence]]:
+def lists_tokens(model: object) -> bool:
+    """Whether a model is one of texts, which knows the strongest tokens of a class."""
+    return hasattr(model, "evidence") and hasattr(model, "buckets")
+
+
+def find_strongest_evidence(model: Any, X: object, labels: Array) -> dict[Label, list[ClassEvidence]]:
     """Return the words or columns with the strongest evidence for each class, strongest first.
 
     The evidence is the log-likelihood ratio of the class against all other classes together. For a column it is
     averaged over rows of the class, equally many for each class and evenly spaced over ``X``; it is infinite if one of
     the rows has a value that is impossible in all other classes. For a model without explanations the result is empty.
     """
-    if isinstance(model, TokenModel):
+    if lists_tokens(model):
         if model.buckets is not None:  # a hashed model does not store words
             return {}
         return {label: _list_tokens(model, label) for label in model.classes_.tolist()}
-    if isinstance(model, ExplainingModel):
-        return _average_column_evidence(model, X, labels)
-    return {}
+    return _average_column_evidence(model, X, labels) if hasattr(model, "explain") else {}
 
 
 def take_input_rows(X: object, positions: Array) -> object:
@@ -80,14 +60,14 @@ def take_input_rows(X: object, positions: Array) -> object:
     return rows
 
 
-def _list_tokens(model: TokenModel, label: Label) -> list[ClassEvidence]:
+def _list_tokens(model: Any, label: Label) -> list[ClassEvidence]:
     return [
         ClassEvidence(token, decibans, counts[label], sum(counts.values()))
         for token, decibans, counts in model.evidence(label, MAX_EVIDENCE_PER_CLASS)
     ]
 
 
-def _average_column_evidence(model: ExplainingModel, X: object, labels: Array) -> dict[Label, list[ClassEvidence]]:
+def _average_column_evidence(model: Any, X: object, labels: Array) -> dict[Label, list[ClassEvidence]]:
     class_rows = _choose_rows_of_each_class(model.classes_, labels)
     positions = np.concatenate(list(class_rows.values()))
     ledgers = model.explain(take_input_rows(X, positions))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ndarray as Array
@@ -13,14 +13,18 @@ from numpy.typing import ArrayLike
 from priory.core.sharding import space_evenly
 from priory.core.typing import Label
 from priory.errors import DataError
-from priory.model.ledger import Ledgers
 from priory.model.ledger_output import format_value
-from priory.model.probability_tables import ProbabilityTables
 from priory.plots.canvas import CLASS_COLOURS, INK_COLOUR, create_axes, create_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from priory.estimators.naive_bayes import NaiveBayes
+    from priory.estimators.text_classifier import TextClassifier
+    from priory.naive_bayes import GaussianBayes, GaussianNB
+
+    DensityModel = NaiveBayes | GaussianBayes | GaussianNB  # which know p(c, x)
 
 
 GRID_POINTS = 400
@@ -30,46 +34,6 @@ MAX_NOMOGRAM_COLUMNS = 20
 MAX_NOMOGRAM_VALUES = 12
 PROBABILITY_TICKS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 OFFSET = "offset points"  # matplotlib's name for coordinates relative to a point
-
-
-class DensityModel(Protocol):
-    """A fitted classifier that knows p(c, x), such as `priory.NaiveBayes` or `priory.naive_bayes.GaussianBayes`."""
-
-    @property
-    def classes_(self) -> Array: ...
-
-    @property
-    def n_features_in_(self) -> int: ...
-
-    def predict_joint_log_proba(self, X: Array) -> Array: ...
-
-
-class TableModel(Protocol):
-    """A fitted `priory.NaiveBayes`."""
-
-    @property
-    def classes_(self) -> Array: ...
-
-    @property
-    def tables_(self) -> ProbabilityTables: ...
-
-    @property
-    def column_kinds_(self) -> dict[str, str]: ...
-
-    def explain(self, X: Sequence[dict[str, object]]) -> Ledgers: ...
-
-
-class WordModel(Protocol):
-    """A fitted `priory.TextClassifier`."""
-
-    @property
-    def classes_(self) -> Array: ...
-
-    @property
-    def vocabulary_(self) -> list[str]: ...
-
-    @property
-    def word_probabilities_(self) -> Array: ...
 
 
 def class_densities(model: DensityModel, x: ArrayLike, y: ArrayLike | None = None, name: str | None = None) -> Figure:
@@ -142,7 +106,7 @@ def decision_regions(model: DensityModel, X: ArrayLike, y: ArrayLike, names: Seq
     return figure
 
 
-def word_probabilities(model: WordModel, max_names: int = 5) -> Figure:
+def word_probabilities(model: TextClassifier, max_names: int = 5) -> Figure:
     """Plot P(word | class) of all words, one panel per class, with the most distinctive words named.
 
     The words are in the order of ``vocabulary_``.
@@ -171,7 +135,7 @@ def word_probabilities(model: WordModel, max_names: int = 5) -> Figure:
     return figure
 
 
-def nomogram(model: TableModel, label: Label | None = None) -> Figure:
+def nomogram(model: NaiveBayes, label: Label | None = None) -> Figure:
     """Plot the log odds that each value of each column contributes to one class against the other.
 
     Add up the log odds of the values of a row and of the prior; the scale at the bottom converts the sum to the
@@ -199,7 +163,7 @@ def nomogram(model: TableModel, label: Label | None = None) -> Figure:
     return figure
 
 
-def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, float]]:
+def read_nomogram(model: NaiveBayes, label: Label) -> dict[str, dict[object, float]]:
     """Return the log odds of ``label`` that each value of each column contributes.
 
     The prior is the column "prior" with the single value "".
@@ -234,7 +198,7 @@ def read_nomogram(model: TableModel, label: Label) -> dict[str, dict[object, flo
     return points
 
 
-def _choose_numbers(model: TableModel, name: str) -> list[object]:
+def _choose_numbers(model: NaiveBayes, name: str) -> list[object]:
     """Return evenly spaced values of a numeric column, over 2.5 standard deviations around each class mean."""
     entries = {(one.value, one.label): one.estimate for one in model.tables_.estimates if one.column == name}
     # a Bernoulli column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ndarray as Array
@@ -16,59 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-class Lines(Protocol):
-    """Draws of lines, such as `priory.regression.linear_regression.LineDraws`."""
-
-    @property
-    def intercept(self) -> Array: ...
-
-    @property
-    def coef(self) -> Array: ...
+    from priory.regression.linear_posterior import NormalInverseGamma
+    from priory.regression.linear_regression import BayesianLinearRegression as Line
+    from priory.regression.sigmoid_unit import SigmoidUnit
 
 
-class LineModel(Protocol):
-    """A regression on one column, such as `priory.BayesianLinearRegression`."""
-
-    def predict(self, X: Array) -> Array: ...
-
-    def predict_interval(self, X: Array, level: float) -> tuple[Array, Array]: ...
-
-    def sample_lines(self, size: int, *, prior: bool, random_state: RandomState) -> Lines: ...
-
-
-class StepwiseModel(Protocol):
-    """A model with the error of every training step, such as `priory.SigmoidUnit`."""
-
-    @property
-    def errors_(self) -> Array: ...
-
-
-class LineBelief(Protocol):
-    """A distribution of weights, such as `priory.regression.linear_posterior.NormalInverseGamma`."""
-
-    @property
-    def mean(self) -> Array: ...
-
-    @property
-    def precision(self) -> Array: ...
-
-    @property
-    def shape(self) -> float: ...
-
-    @property
-    def scale(self) -> float: ...
-
-    @property
-    def centre(self) -> Array: ...
-
-    @property
-    def level(self) -> bool: ...
-
-    def find_intercepts(self, weights: Array) -> Array: ...
-
-
-def prior_lines(model: LineModel, x: ArrayLike, size: int = 40, random_state: RandomState = 0) -> Figure:
+def prior_lines(model: Line, x: ArrayLike, size: int = 40, random_state: RandomState = 0) -> Figure:
     """Plot lines drawn from the prior; with a `NormalInverseGamma` prior the model need not be fitted."""
     figure, axes = create_axes("x", "y", "Lines drawn from the prior")
     _draw_lines(axes, model, np.asarray(x, dtype=float), size, True, random_state)
@@ -76,7 +29,12 @@ def prior_lines(model: LineModel, x: ArrayLike, size: int = 40, random_state: Ra
 
 
 def posterior_lines(
-    model: LineModel, x: ArrayLike, X: ArrayLike, y: ArrayLike, size: int = 40, random_state: RandomState = 0
+    model: Line,
+    x: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    size: int = 40,
+    random_state: RandomState = 0,
 ) -> Figure:
     """Plot lines drawn from the posterior, their mean, and the rows (X, y)."""
     figure, axes = create_axes("x", "y", "Lines drawn from the posterior")
@@ -89,7 +47,7 @@ def posterior_lines(
 
 
 def predictive_band(
-    model: LineModel,
+    model: Line,
     x: ArrayLike,
     X: ArrayLike,
     y: ArrayLike,
@@ -123,7 +81,7 @@ def class_probability(x: ArrayLike, curves: dict[str, ArrayLike], X: ArrayLike, 
     return figure
 
 
-def error_per_step(unit: StepwiseModel) -> Figure:
+def error_per_step(unit: SigmoidUnit) -> Figure:
     """Plot the cross-entropy of a sigmoid unit before each training step, and after the last."""
     figure, axes = create_axes("step", "cross-entropy (nats)")
     errors = unit.errors_
@@ -135,7 +93,7 @@ def error_per_step(unit: StepwiseModel) -> Figure:
     return figure
 
 
-def belief_plane(belief: LineBelief, title: str = "") -> Figure:
+def belief_plane(belief: NormalInverseGamma, title: str = "") -> Figure:
     """Plot the distribution of a line in the plane of its parameters: intercept across, slope up.
 
     ``belief`` is a prior or a posterior of one column, such as ``BayesianLinearRegression().fit(X, y).posterior_``. The
@@ -153,7 +111,7 @@ def belief_plane(belief: LineBelief, title: str = "") -> Figure:
     return figure
 
 
-def _map_belief(belief: LineBelief) -> tuple[Array, Array, Array]:
+def _map_belief(belief: NormalInverseGamma) -> tuple[Array, Array, Array]:
     """Return grids of slopes and intercepts, and the probability of the density region through each grid point.
 
     Level and slope have a bivariate Student-t distribution with nu = 2 * shape degrees of freedom; the ellipse of
@@ -175,6 +133,6 @@ def _map_belief(belief: LineBelief) -> tuple[Array, Array, Array]:
     return slope, intercept, 1 - (1 + q / nu) ** (-nu / 2)
 
 
-def _draw_lines(axes: Axes, model: LineModel, x: Array, size: int, prior: bool, random_state: RandomState) -> None:
+def _draw_lines(axes: Axes, model: Line, x: Array, size: int, prior: bool, random_state: RandomState) -> None:
     lines = model.sample_lines(size, prior=prior, random_state=random_state)
     axes.plot(x, lines.intercept + x[:, None] * lines.coef[:, 0], color=BLUE, alpha=0.3, linewidth=1)
