@@ -339,7 +339,11 @@ class Call:
 
     def read_rows(self, message: RowsMessage, labels: list[RowLabel] | UnsetType = UNSET) -> RowBatch:
         """Return the rows of a message, which must be of the kind that the model takes."""
-        return read_row_batch(message, labels, self.model.entry.kind)
+        kind = self.model.entry.kind
+        given, other = (message.texts, message.rows) if kind == "text" else (message.rows, message.texts)
+        if isinstance(given, UnsetType) or not isinstance(other, UnsetType):
+            raise ServiceError(409, f"this model takes {'texts' if kind == 'text' else 'rows'!r}, and nothing else")
+        return RowBatch(kind, tuple(given), None if isinstance(labels, UnsetType) else tuple(labels))
 
 
 def _decode_lines(body: bytes, message_type: type[MessageT]) -> MessageT:
@@ -360,17 +364,6 @@ def _decode_lines(body: bytes, message_type: type[MessageT]) -> MessageT:
                 raise DataError(f"line {values.index(UNSET) + 1} has no {source!r}, and others have one")
             fields[target] = values
     return convert_fields(fields, message_type)
-
-
-def read_row_batch(message: RowsMessage, labels: list[RowLabel] | UnsetType, kind: str) -> RowBatch:
-    given = message.texts if kind == "text" else message.rows
-    other = message.rows if kind == "text" else message.texts
-    wanted = "texts" if kind == "text" else "rows"
-    if isinstance(given, UnsetType) or not isinstance(other, UnsetType):
-        raise ServiceError(409, f"this model takes {wanted!r}, and nothing else")
-    return RowBatch(
-        "text" if kind == "text" else "table", tuple(given), None if isinstance(labels, UnsetType) else tuple(labels)
-    )
 
 
 def decode_message(body: bytes, message_type: type[MessageT]) -> MessageT:

@@ -16,7 +16,7 @@ import copy
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -124,14 +124,10 @@ def create_model(entry: ModelEntry) -> ServedModel:
 
 def replay_events(model: ServedModel, journal: Journal) -> ServedModel:
     """Apply all later events of the journal; events of one batch are applied in one step, as originally."""
-    for batch in _split_batches(journal.read_events(model.entry.number, model.version)):
-        model = apply_batch(model, batch, journal)
-    return model
-
-
-def _split_batches(events: Sequence[Event]) -> Iterator[list[Event]]:
+    events = journal.read_events(model.entry.number, model.version)
     for _, batch in groupby(events, key=lambda event: event.batch):
-        yield list(batch)
+        model = apply_batch(model, list(batch), journal)
+    return model
 
 
 def apply_batch(model: ServedModel, batch: Sequence[Event], journal: Journal) -> ServedModel:

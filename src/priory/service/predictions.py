@@ -35,53 +35,36 @@ class _Waiting:
     arrived: float  # for the time spent in the queue
 
 
-class _Queue:
-    """Requests that wait for one model."""
-
-    def __init__(self) -> None:
-        self._waiting: list[_Waiting] = []
-        self.n_rows = 0
-
-    def add(self, waiting: _Waiting) -> None:
-        self._waiting.append(waiting)
-        self.n_rows += len(waiting.rows)
-
-    def take_batch(self, max_rows: int) -> list[_Waiting]:
-        """Remove and return the first requests: at least one, and otherwise at most ``max_rows`` rows."""
-        totals = accumulate(len(waiting.rows) for waiting in self._waiting)
-        n_taken = max(1, sum(total <= max_rows for total in totals))
-        batch, self._waiting = self._waiting[:n_taken], self._waiting[n_taken:]
-        self.n_rows -= sum(len(waiting.rows) for waiting in batch)
-        return batch
-
-
 class PredictionBatcher:
     """Answers requests batch by batch, one batch per model at a time; used in the event loop only."""
 
     def __init__(self, store: ModelStore, executor: Executor, metrics: Metrics) -> None:
         self._store, self._executor, self._metrics = store, executor, metrics
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[str, list[_Waiting]] = {}  # by model
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def predict(self, name: str, rows: RowBatch, finish: Finish) -> bytes:
         """Predict rows in the next batch, and return the answer encoded by ``finish``."""
         model = self._store.get(name)
         model.check_row_count(len(rows))
-        queue = self._queues.setdefault(name, _Queue())
-        if queue.n_rows > MAX_WAITING_ROWS:
+        queue = self._queues.setdefault(name, [])
+        if sum(len(waiting.rows) for waiting in queue) > MAX_WAITING_ROWS:
             raise ServiceError(503, "too many rows are waiting; try again later")
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        queue.add(_Waiting(rows, finish, future, time.perf_counter()))
+        queue.append(_Waiting(rows, finish, future, time.perf_counter()))
         if name not in self._running:
             max_rows = min(MAX_BATCH_ROWS, model.max_rows)
             self._running[name] = asyncio.create_task(self._answer_all(name, queue, max_rows))
         return await future
 
-    async def _answer_all(self, name: str, queue: _Queue, max_rows: int) -> None:
+    async def _answer_all(self, name: str, queue: list[_Waiting], max_rows: int) -> None:
         """Answer batch after batch, until the queue is empty."""
         loop = asyncio.get_running_loop()
         try:
-            while batch := queue.take_batch(max_rows):
+            while queue:
+                totals = accumulate(len(waiting.rows) for waiting in queue)
+                n_taken = max(1, sum(total <= max_rows for total in totals))  # one request at least
+                batch, queue[:n_taken] = queue[:n_taken], []
                 start = time.perf_counter()
                 for waiting in batch:
                     self._metrics.observe_stage("queue", start - waiting.arrived)
@@ -89,8 +72,12 @@ class PredictionBatcher:
                 self._metrics.observe_stage("model", time.perf_counter() - start)
                 self._metrics.count("priory_prediction_batches_total")
                 for waiting, outcome in zip(batch, outcomes, strict=True):
-                    if not waiting.future.done():  # the client may have disconnected
-                        _resolve(waiting.future, outcome)
+                    if waiting.future.done():  # the client has disconnected
+                        continue
+                    if isinstance(outcome, bytes):
+                        waiting.future.set_result(outcome)
+                    else:
+                        waiting.future.set_exception(outcome)
         finally:
             del self._running[name], self._queues[name]
 
@@ -117,13 +104,6 @@ def _finish(waiting: _Waiting, model: ServedModel, probabilities: Array) -> byte
         return waiting.finish(model, probabilities)
     except Exception as error:
         return error
-
-
-def _resolve(future: asyncio.Future[bytes], outcome: bytes | Exception) -> None:
-    if isinstance(outcome, bytes):
-        future.set_result(outcome)
-    else:
-        future.set_exception(outcome)
 
 
 def predict_rows(model: ServedModel, rows: RowBatch) -> Array:

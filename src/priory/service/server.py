@@ -29,18 +29,10 @@ from starlette.types import ASGIApp
 from priory import inbox
 from priory.core.typing import ReturnT
 from priory.errors import DataError, PrioryError, ServiceError
+from priory.service import limits as guard
 from priory.service.changes import ChangeAnswer, ChangeRequest, CreateRequest, LearnRequest
 from priory.service.journal import Journal
 from priory.service.labelled_rows import ModelKind, Row, RowBatch, contains_phrase, decode_row_batch
-from priory.service.limits import (
-    IDENTITY_KEY,
-    LOCAL_HOSTS,
-    MAX_HTTP_HEADER_BYTES,
-    Limits,
-    RequestGuard,
-    make_protocol,
-    urlsplit_host,
-)
 from priory.service.messages import MESSAGE_TYPE, Call
 from priory.service.metrics import Metrics, watch_process
 from priory.service.model_store import ModelStore, ServedModel
@@ -61,7 +53,7 @@ class ServiceSettings:
 
     folder: Path
     tokens: TokenList = field(default_factory=TokenList)
-    limits: Limits = field(default_factory=Limits)
+    limits: guard.Limits = field(default_factory=guard.Limits)
     allowed_hosts: tuple[str, ...] = ()  # besides the local names
     public_url: str | None = None  # the URL of a reverse proxy in front of the service
     access_log: TextIO | None = None  # a line of JSON for each request
@@ -74,7 +66,7 @@ class ServiceSettings:
 
     @property
     def public_host(self) -> str | None:
-        return None if self.public_url is None else urlsplit_host(self.public_url)
+        return None if self.public_url is None else guard.urlsplit_host(self.public_url)
 
 
 class Service:
@@ -124,7 +116,7 @@ class Service:
         """Record the sender of a request; raise 403 if their scope is insufficient."""
         if not identity.may(scope):
             raise ServiceError(403, f"this needs a token with the scope {scope}")
-        request.scope[IDENTITY_KEY] = identity
+        request.scope[guard.IDENTITY_KEY] = identity
         return identity
 
     @asynccontextmanager
@@ -169,7 +161,7 @@ def make_application(service: Service, more_routes: Iterable[BaseRoute] = ()) ->
     routes = [_make_route(service, path, [route for route in ROUTES if route.path == path]) for path in paths]
     router = Router([*routes, *more_routes], redirect_slashes=False)
     settings = service.settings
-    return RequestGuard(
+    return guard.RequestGuard(
         router,
         settings.limits,
         settings.allowed_hosts,
@@ -286,7 +278,7 @@ class Address:
 
 def check_address(address: Address, has_tokens: bool) -> None:
     """Raise DataError if other machines could connect without a token."""
-    if address.host not in LOCAL_HOSTS and not has_tokens:
+    if address.host not in guard.LOCAL_HOSTS and not has_tokens:
         raise DataError(f"other machines could connect to {address.host}; give --token-file, or serve on 127.0.0.1")
 
 
@@ -335,7 +327,7 @@ def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
     limits = service.settings.limits
     config = uvicorn.Config(
         app,
-        http=make_protocol(limits),
+        http=guard.make_protocol(limits),
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -347,6 +339,6 @@ def make_server(service: Service, app: ASGIApp) -> uvicorn.Server:
         backlog=limits.n_connections,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        h11_max_incomplete_event_size=MAX_HTTP_HEADER_BYTES,
+        h11_max_incomplete_event_size=guard.MAX_HTTP_HEADER_BYTES,
     )
     return uvicorn.Server(config)

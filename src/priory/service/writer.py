@@ -131,7 +131,9 @@ class Writer:
             self._metrics.observe_stage("journal", time.perf_counter() - start - model_seconds[0])
         except Exception as error:
             self._next_number = number  # the numbers of the rolled-back events are used again
-            self._discard(plans)
+            for plan in plans:
+                if isinstance(plan.request, CreateRequest) and plan.model.entry.has_base:
+                    self._store.remove_snapshot(plan.model.entry)
             for ticket in group:
                 ticket.outcome = _describe_disk_error(error)
             return
@@ -164,7 +166,10 @@ class Writer:
         except Exception as error:
             if len(tickets) > 1:  # one of them failed: plan each separately
                 return [plan for ticket in tickets for plan in self._plan_run([ticket], drafts, model_seconds)]
-            tickets[0].outcome = _describe_error(error)
+            # other messages may quote the data
+            tickets[0].outcome = (
+                error if isinstance(error, PrioryError) else ServiceError(422, "the rows cannot be used")
+            )
             return []
         finally:
             model_seconds[0] += time.perf_counter() - start
@@ -216,12 +221,6 @@ class Writer:
         else:
             self._store.publish(plan.model)
 
-    def _discard(self, plans: Sequence[Plan]) -> None:
-        """Remove the snapshots of models whose creation was rolled back."""
-        for plan in plans:
-            if isinstance(plan.request, CreateRequest) and plan.model.entry.has_base:
-                self._store.remove_snapshot(plan.model.entry)
-
     def _erase_due_rows(self) -> None:
         """Erase forgotten rows, after writing snapshots without them, so that replay does not need them."""
         journal = self._store.journal
@@ -262,11 +261,6 @@ def _split_runs(group: Sequence[_Ticket]) -> Iterator[list[_Ticket]]:
             yield waiting.pop(ticket.request.model)
         yield [ticket]
     yield from waiting.values()
-
-
-def _describe_error(error: Exception) -> Exception:
-    """Return deliberate errors unchanged; replace others, whose messages may quote the data."""
-    return error if isinstance(error, PrioryError) else ServiceError(422, "the rows cannot be used")
 
 
 def _describe_disk_error(error: Exception) -> ServiceError:
