@@ -405,35 +405,27 @@ def read_costs(path: PathLike) -> Costs:
     The first column has the true classes, each other column the costs of the answer that it is named after; the column
     ``abstain`` has the costs of giving no answer. An answer without a column costs 1 where it is wrong.
     """
-    rows = FileTask(path).open()
-    truth, *answers = rows.names
-    if not answers:
-        raise DataError(f"{format_path(path)}: has one column; give one for each answer, after the true class")
-    mistakes: dict[tuple[str, str], float] = {}
-    abstain: dict[str, float] = {}
-    for chunk in rows.read_chunks(rows.names):
-        labels = cast_to_text(chunk.batch.column(truth)).to_pylist()
-        for answer in answers:
-            for row, cell in enumerate(cast_to_text(chunk.batch.column(answer)).to_pylist()):
-                cost = parse_finite(cell or "", chunk.places.locate_cell(row, answer), "a cost")
-                if answer == ABSTAIN_NAME:
-                    abstain[labels[row]] = cost
-                else:
-                    mistakes[labels[row], answer] = cost
+    remedy = "give one for each answer, after the true class"
+    cells = {(truth, answer): cost for truth, answer, cost in _read_numbers(path, None, "a cost", remedy)}
+    abstain = {truth: cost for (truth, answer), cost in cells.items() if answer == ABSTAIN_NAME}
+    mistakes = {pair: cost for pair, cost in cells.items() if pair[1] != ABSTAIN_NAME}
     return Costs(mistakes, abstain=abstain or None)
 
 
 def read_class_prior(path: PathLike) -> dict[str, float]:
     """Read classes from the first column of a file, and their probabilities or counts from the second."""
+    remedy = "give classes in the first and probabilities in the second"
+    return {label: share for label, _, share in _read_numbers(path, 1, "a probability", remedy)}
+
+
+def _read_numbers(path: PathLike, n_columns: int | None, what: str, remedy: str) -> Iterator[tuple[str, str, float]]:
+    """Yield the label in the first column, the name of another column, and the number there, of every row."""
     rows = FileTask(path).open()
-    if len(rows.names) < 2:
-        raise DataError(
-            f"{format_path(path)}: has one column; give classes in the first and probabilities in the second"
-        )
-    label, share = rows.names[:2]
-    prior: dict[str, float] = {}
-    for chunk in rows.read_chunks((label, share)):
-        names, cells = (cast_to_text(chunk.batch.column(name)).to_pylist() for name in (label, share))
-        for row, (name, cell) in enumerate(zip(names, cells, strict=True)):
-            prior[name] = parse_finite(cell or "", chunk.places.locate_cell(row, share), "a probability")
-    return prior
+    first, *others = rows.names
+    if not others:
+        raise DataError(f"{format_path(path)}: has one column; {remedy}")
+    for chunk in rows.read_chunks((first, *others[:n_columns])):
+        labels = cast_to_text(chunk.batch.column(first)).to_pylist()
+        for name in others[:n_columns]:
+            for row, cell in enumerate(cast_to_text(chunk.batch.column(name)).to_pylist()):
+                yield labels[row], name, parse_finite(cell or "", chunk.places.locate_cell(row, name), what)
