@@ -68,14 +68,14 @@ BAD = {  # file name: (content, how it is read, the message after the name)
     "garbage.csv.gz": (
         gzip.compress(CSV.encode()) + b"tail",
         {},
-        r": has other data after the gzip data before byte \d+; remove it",
+        r": has other data after the compressed data, before byte \d+; remove it",
     ),
     "broken.csv.gz": (
         b"\x1f\x8b\x08\x00" + b"\x00" * 6 + b"\xff" * 20,
         {},
         r": is damaged before byte \d+ \(.*\); compress it again",
     ),
-    "early.csv.zst": (zstd(CSV.encode() * 9)[:-9], {}, r": is damaged before byte \d+ \(.*\); compress it again"),
+    "early.csv.zst": (zstd(CSV.encode() * 9)[:-9], {}, r": ends early at byte \d+; copy it again"),
     "twice.csv.gz": (gzip.compress(gzip.compress(CSV.encode())), {}, ": is compressed twice; decompress it once"),
     "zip.csv": (b"PK\x03\x04....", {}, ": is a zip file; unpack it first"),
     "pickle.csv": (b"\x80\x04\x95....", {}, ": is a pickle; priory never loads pickles"),

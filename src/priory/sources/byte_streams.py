@@ -5,14 +5,13 @@ Whether a file is compressed is decided by its first bytes, not by its name; how
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
 import io
 import itertools
 import lzma
 import os
 import queue
+import re
 import sys
 import threading
 import zlib
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 from weakref import finalize
 
 from priory.errors import DataError, ModelTooLargeError, PrioryError
@@ -252,7 +251,7 @@ def read_unpacked_blocks(path: str, report_progress: ProgressCallback = ignore_p
         raise DataError(f"{format_path(path)}: is empty; give a file with rows")
     whole = itertools.chain([first], blocks)
     unpack = next((unpack for start, unpack in DECOMPRESSORS.items() if first.startswith(start)), None)
-    yield from whole if unpack is None else limit_unpacking(path, _unpack(path, unpack, whole))
+    yield from whole if unpack is None else _unpack(path, unpack, whole)
 
 
 def read_packed_blocks(path: str, report_progress: ProgressCallback = ignore_progress) -> Iterator[bytes]:
@@ -264,51 +263,71 @@ def read_packed_blocks(path: str, report_progress: ProgressCallback = ignore_pro
             yield block
 
 
-def _open_zstd(source: BlockStream) -> Any:
+def _gunzip(source: BlockStream) -> Iterator[bytes]:
+    """Decompress all members of a gzip file."""
+    member = zlib.decompressobj(31)
+    while block := source.read(READ_BLOCK_BYTES):
+        while block:
+            if member.eof:
+                block = block.lstrip(b"\0")  # padding, as tapes have it
+                if not block:
+                    break
+                member = zlib.decompressobj(31)
+            yield member.decompress(block, READ_BLOCK_BYTES)
+            block = member.unconsumed_tail or member.unused_data
+    while not member.eof:  # output that the decompressor still buffers
+        rest = member.decompress(b"", READ_BLOCK_BYTES)
+        if not rest:
+            raise EOFError
+        yield rest
+
+
+def _decompress_with_arrow(codec: str, source: BlockStream) -> Iterator[bytes]:
     import pyarrow as pa
 
-    return pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd")
+    with pa.CompressedInputStream(pa.PythonFile(source, "r"), codec) as unpacked:
+        yield from iter(partial(unpacked.read, READ_BLOCK_BYTES), b"")
 
 
-DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {  # by first bytes
-    b"\x1f\x8b": lambda source: gzip.GzipFile(fileobj=source),
-    b"\x28\xb5\x2f\xfd": _open_zstd,
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
+def _decompress_xz(source: BlockStream) -> Iterator[bytes]:
+    with lzma.LZMAFile(source) as unpacked:  # type: ignore[arg-type]  # it only reads
+        yield from iter(partial(unpacked.read, READ_BLOCK_BYTES), b"")
+
+
+DECOMPRESSORS: dict[bytes, Callable[[BlockStream], Iterator[bytes]]] = {  # by first bytes
+    b"\x1f\x8b": _gunzip,
+    b"\x28\xb5\x2f\xfd": partial(_decompress_with_arrow, "zstd"),
+    b"BZh": partial(_decompress_with_arrow, "bz2"),
+    b"\xfd7zXZ\x00": _decompress_xz,
 }
+NO_HEADER = re.compile("incorrect header check|no magic header")  # of a second stream in the file
 
 
-def _unpack(path: str, decompress: Callable[[Any], Any], blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Decompress a file: yield the number of bytes read so far, and a decompressed block."""
-    source = BlockStream(blocks)
+def _unpack(
+    path: str, decompress: Callable[[BlockStream], Iterator[bytes]], blocks: Iterator[bytes]
+) -> Iterator[bytes]:
+    """Yield decompressed blocks; raise an error at the size of a decompression bomb."""
+    source, total = BlockStream(blocks), 0
     try:
-        unpacked = decompress(source)
-        while block := unpacked.read(READ_BLOCK_BYTES):
-            yield source.bytes_read, block
+        for block in decompress(source):
+            total += len(block)
+            if total > max(MIN_UNPACK_LIMIT, MAX_UNPACK_RATIO * source.bytes_read):
+                raise ModelTooLargeError(
+                    f"{format_path(path)}: decompresses to more than {MAX_UNPACK_RATIO} times its size; "
+                    "decompress it yourself if you trust it"
+                )
+            if block:
+                yield block
     except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         if isinstance(error, PrioryError) or getattr(error, "errno", None):  # of the file itself
             raise
-        where, reason = f"byte {source.bytes_read}", str(error).splitlines()[0]
+        where, reason = f"byte {source.bytes_read}", str(error)
         problem = f"is damaged before {where} ({reason}); compress it again"
-        if isinstance(error, EOFError):
+        if isinstance(error, EOFError) or reason.startswith("Truncated"):
             problem = f"ends early at {where}; copy it again"
-        elif reason.startswith("Not a gzipped file"):
-            problem = f"has other data after the gzip data before {where}; remove it"
+        elif NO_HEADER.search(reason):
+            problem = f"has other data after the compressed data, before {where}; remove it"
         raise DataError(f"{format_path(path)}: {problem}") from None
-
-
-def limit_unpacking(path: str, pairs: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Yield decompressed blocks; raise an error at the size of a decompression bomb."""
-    total = 0
-    for read, block in pairs:
-        total += len(block)
-        if total > max(MIN_UNPACK_LIMIT, MAX_UNPACK_RATIO * read):
-            raise ModelTooLargeError(
-                f"{format_path(path)}: decompresses to more than {MAX_UNPACK_RATIO} times its size; "
-                "decompress it yourself if you trust it"
-            )
-        if block:
-            yield block
 
 
 def limit_lines(path: str, blocks: Iterator[bytes], limit: int, line: int = 1) -> Iterator[bytes]:
