@@ -11,7 +11,7 @@ import priory
 from priory import workflows
 from priory.cli import options
 from priory.cli.decision_options import cost_options, pop_costs, threshold_option
-from priory.cli.terminal import format_heading, list_evidence, print_item, print_json, print_lines
+from priory.cli.terminal import print_evidence, print_heading, print_json, print_lines
 from priory.model.ledger_output import EVIDENCE_UNITS
 
 
@@ -243,10 +243,8 @@ def _explain_file(model: str, task: workflows.FileTask, label: str | None, json_
         return
     if columns:
         whose = "" if label is None else f" of {label}"
-        click.echo(format_heading(f"what is lost without a column, in bits a row{whose}"))
+        print_heading(f"what is lost without a column, in bits a row{whose}")
         rows = [("column", "bits", "95 % interval")]
         rows += [(one.name, f"{one.bits.value:.3f}", f"{one.bits.low:.3f} to {one.bits.high:.3f}") for one in columns]
         print_lines("\n".join(align_text_columns(rows)))
-    click.echo(format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
-    for name, lines in evidence.items():
-        print_item(name, list_evidence(lines))
+    print_evidence(evidence)

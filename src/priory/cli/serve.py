@@ -141,8 +141,8 @@ def _change_tokens(
     elif removed is not None:
         click.echo(f"removed {format_count(remove_tokens(path, removed), 'token')} of {removed}")
     else:
-        for token in read_token_file(path):
-            click.echo(f"{token.identity.name} {token.identity.scope}")
+        for identity, _ in read_token_file(path):
+            click.echo(f"{identity.name} {identity.scope}")
 
 
 def _print_check(folder: Path, search: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from threading import Event, Thread
@@ -54,6 +54,11 @@ def format_heading(text: str) -> str:
     return text if "NO_COLOR" in os.environ else click.style(text, bold=True)
 
 
+def print_heading(text: str, rest: str = "") -> None:
+    """Print a heading, and what follows it on the same line."""
+    click.echo(format_heading(text) + rest)
+
+
 def _find_line_width() -> int:
     return min(MAX_LINE_WIDTH, get_terminal_size((MAX_LINE_WIDTH, 0)).columns)
 
@@ -78,6 +83,13 @@ def list_evidence(lines: Sequence[tuple[str, float]]) -> list[str]:
     ['outlook +inf (rules out all others)', 'wind +0.6']
     """
     return [f"{name} {decibans:+.1f}{' (rules out all others)' * math.isinf(decibans)}" for name, decibans in lines]
+
+
+def print_evidence(evidence: Mapping[str, Sequence[tuple[str, float]]]) -> None:
+    """Print the strongest words or columns of each class."""
+    print_heading("strongest evidence for each class, in decibans (+10 is ten to one)")
+    for name, lines in evidence.items():
+        print_item(name, list_evidence(lines))
 
 
 def print_json(answer: object) -> None:

@@ -114,7 +114,7 @@ def _train_labels(task: workflows.FileTask, separator: str, hierarchy: bool, mod
     if json_:
         terminal.print_json({"scores": scores.to_dict(), "model": model_path})
     else:
-        click.echo(terminal.format_heading("scores: each row judged by a model that has not seen it"))
+        terminal.print_heading("scores: each row judged by a model that has not seen it")
         terminal.print_lines(str(scores))
         click.echo(f"wrote {model_path}; next: priory predict {model_path} FILE")
 
@@ -133,22 +133,18 @@ def _make_model_path(path: str) -> str:
 
 def _print_summary(result: workflows.TrainingResult, model_path: str, report_path: str | None) -> None:
     counts = [f"{terminal.escape_unprintable(label)} {n:,.0f}" for label, n in result.classes.items()]
-    click.echo(
-        terminal.format_heading(f"{result.n_rows:,} rows, {len(counts)} classes")
-        + f": {', '.join(_shorten_list(counts, MAX_CLASSES_SHOWN))}"
-    )
-    click.echo(terminal.format_heading("columns, by the family that explains them best"))
+    listed = ", ".join(_shorten_list(counts, MAX_CLASSES_SHOWN))
+    terminal.print_heading(f"{result.n_rows:,} rows, {len(counts)} classes", f": {listed}")
+    terminal.print_heading("columns, by the family that explains them best")
     for family, names in _group_by_family(result.families).items():
         terminal.print_item(family, _shorten_list(names, MAX_COLUMNS_SHOWN))
     if result.scores is not None:
         n_scored = len(result.scores.truth)
         sample = "" if n_scored == result.n_rows else f", on {n_scored:,} of the rows"
-        click.echo(terminal.format_heading(f"scores{sample}: each row judged by a model that has not seen it"))
+        terminal.print_heading(f"scores{sample}: each row judged by a model that has not seen it")
         terminal.print_lines(str(result.scores))
     if result.evidence:
-        click.echo(terminal.format_heading("strongest evidence for each class, in decibans (+10 is ten to one)"))
-        for label, lines in list(result.evidence.items())[:MAX_CLASSES_SHOWN]:
-            terminal.print_item(label, terminal.list_evidence(lines))
+        terminal.print_evidence(dict(list(result.evidence.items())[:MAX_CLASSES_SHOWN]))
     _print_findings(result.findings)
     written = f"{model_path} and {report_path}" if report_path else model_path
     click.echo(f"wrote {written}; next: priory predict {model_path} FILE")
@@ -157,16 +153,13 @@ def _print_summary(result: workflows.TrainingResult, model_path: str, report_pat
 def _print_regression(result: workflows.RegressionResult, model_path: str) -> None:
     from priory.evaluation.regression_scores import format_quantity
 
-    click.echo(
-        terminal.format_heading(f"{result.n_rows:,} rows, a number to predict")
-        + f": {terminal.escape_unprintable(result.model.target_)} from {len(result.families)} columns"
-    )
+    target = terminal.escape_unprintable(result.model.target_)
+    source = f": {target} from {len(result.families)} columns"
+    terminal.print_heading(f"{result.n_rows:,} rows, a number to predict", source)
     if result.scores is not None:
-        click.echo(
-            terminal.format_heading("scores: each row judged by a model that has not learned it (leave-one-out)")
-        )
+        terminal.print_heading("scores: each row judged by a model that has not learned it (leave-one-out)")
         terminal.print_lines(str(result.scores))
-    click.echo(terminal.format_heading("strongest weights, with their standard deviation"))
+    terminal.print_heading("strongest weights, with their standard deviation")
     for name, weight, deviation in result.list_weights():
         terminal.print_item(name, [f"{format_quantity(weight)} ± {format_quantity(deviation)}"])
     _print_findings(result.findings)
@@ -175,7 +168,7 @@ def _print_regression(result: workflows.RegressionResult, model_path: str) -> No
 
 def _print_findings(findings: Findings | None) -> None:
     if findings is not None:
-        click.echo(terminal.format_heading("leakage audit") + ("" if findings else ": nothing found"))
+        terminal.print_heading("leakage audit", "" if findings else ": nothing found")
         for finding in findings:
             terminal.print_item(str(finding.severity), [finding.what])
 

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 
 from priory.estimators.text_classifier import TextClassifier
 from priory.families.value_counts import encode_values
-from priory.leakage.findings import Effect
+from priory.leakage.findings import Effect, measure_association
 
 MAX_DOCUMENTS_SCORED = 20_000  # documents used to measure the effect of a finding
 
@@ -71,6 +71,12 @@ def count_class_bins(codes: Array, n_bins: int, class_codes: Array, n_classes: i
     """Return the number of rows of each class in each bin, (classes, bins)."""
     flat = class_codes.astype(np.int64) * n_bins + codes  # (rows,): index into the flattened table
     return np.bincount(flat, minlength=n_classes * n_bins).reshape(n_classes, n_bins).astype(float)
+
+
+def measure_trend(values: Array, class_codes: Array, n_classes: int) -> tuple[float, float]:
+    """Return the information of training values about the class, in bits, and the p-value of independence."""
+    codes, n_bins = bin_cells(values, len(values))
+    return measure_association(count_class_bins(codes, n_bins, class_codes, n_classes))
 
 
 def class_frequencies(class_codes: Array, n_classes: int) -> Array:

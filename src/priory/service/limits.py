@@ -101,7 +101,7 @@ def make_protocol(limits: Limits) -> type[H11Protocol]:
             # the answer was sent, and the rest of the body is read and discarded
             if self.transport.is_lingering:
                 self._n_discarded_bytes += len(data)
-                if self._n_discarded_bytes > limits.discarded_bytes:
+                if self._n_discarded_bytes > limits.many_bodies_bytes:
                     self.transport.abort()
                 return
             if self._deadline is None:
@@ -151,13 +151,8 @@ class Limits:
     n_connections: int = 500  # well below the 1,024 open files that systems allow
 
     @property
-    def all_bodies_bytes(self) -> int:
-        """The limit on the total size of all request bodies in memory."""
-        return 16 * self.body_bytes
-
-    @property
-    def discarded_bytes(self) -> int:
-        """The limit on bytes of a rejected body that are read and discarded, so that the client can read the answer."""
+    def many_bodies_bytes(self) -> int:
+        """The limit on all bodies in memory, and on bytes of a rejected body, which are read so that it is answered."""
         return 16 * self.body_bytes
 
 
@@ -242,7 +237,7 @@ class RequestGuard:
         self._n_body_bytes += n_bytes
         if n_own > self._limits.body_bytes:
             raise self._make_size_error()
-        if self._n_body_bytes > self._limits.all_bodies_bytes:
+        if self._n_body_bytes > self._limits.many_bodies_bytes:
             raise ServiceError(503, "too much is being sent at once; try again later")
 
     async def _answer_error(self, error: Exception, scope: Scope, exchange: _Exchange) -> None:

@@ -39,19 +39,11 @@ class Identity:
 LOCAL_USER = Identity("local", "admin")  # everyone, if no tokens are configured
 
 
-@dataclass(frozen=True)
-class Token:
-    """A stored token: its SHA-256 and its identity."""
-
-    identity: Identity
-    digest: bytes
-
-
 class TokenList:
     """The tokens of a file, which is reread when it changes; without a file every sender is the local user."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._path, self._stamp, self._tokens = path, (0, 0, 0), list[Token]()
+        self._path, self._stamp, self._tokens = path, (0, 0, 0), list[tuple[Identity, bytes]]()
         if path is not None:
             self._read_changes()
 
@@ -71,10 +63,10 @@ class TokenList:
         scheme, _, given = (authorization or "").partition(" ")
         digest = hash_token(given.strip())
         # compare with every token in constant time
-        found = [token for token in self._tokens if hmac.compare_digest(token.digest, digest)]
+        found = [sender for sender, known in self._tokens if hmac.compare_digest(known, digest)]
         if scheme.lower() != "bearer" or not found:
             raise ServiceError(401, "give a valid token: Authorization: Bearer TOKEN")
-        return found[0].identity
+        return found[0]
 
     def _read_changes(self) -> None:
         assert self._path is not None
@@ -89,8 +81,8 @@ def hash_token(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def read_token_file(path: Path) -> list[Token]:
-    """Read the tokens of a file; empty lines and comments (#) are ignored."""
+def read_token_file(path: Path) -> list[tuple[Identity, bytes]]:
+    """Read whose tokens a file has, and their SHA-256; empty lines and comments (#) are ignored."""
     tokens = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -98,7 +90,7 @@ def read_token_file(path: Path) -> list[Token]:
         found = TOKEN_LINE_PATTERN.fullmatch(line.strip())
         if found is None or found["scope"] not in SCOPES:
             raise DataError(f"{path}:{number}: is not NAME SCOPE HASH with one of the scopes {', '.join(SCOPES)}")
-        tokens.append(Token(Identity(found["name"], found["scope"]), bytes.fromhex(found["digest"])))
+        tokens.append((Identity(found["name"], found["scope"]), bytes.fromhex(found["digest"])))
     return tokens
 
 
@@ -115,7 +107,7 @@ def add_token(path: Path, name: str, scope: Scope) -> str:
 
 def remove_tokens(path: Path, name: str) -> int:
     """Remove all tokens of a name from a file, and return how many there were."""
-    names = [token.identity.name for token in read_token_file(path)]
+    names = [identity.name for identity, _ in read_token_file(path)]
     if name not in names:
         raise DataError(f"{path}: has no token of the name {name!r}{suggest_name(name, names)}")
     kept = [line for line in path.read_text("utf-8").splitlines(True) if line.split()[:1] != [name]]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.leakage.audit_tables import AuditColumn, AuditData, bin_cells, count_class_bins
+from priory.leakage.audit_tables import AuditColumn, AuditData, measure_trend
 from priory.leakage.findings import Effect, Finding, Severity, Suspicion, measure_association
 
 MIN_ROWS_FOR_IDENTIFIER = 20  # with fewer rows, distinct values are no evidence
@@ -78,8 +78,7 @@ def _find_identifier(data: AuditData, j: int, column: AuditColumn, reason: str) 
 
 def _find_sorted_classes(data: AuditData, labels: Array) -> Iterator[Suspicion]:
     """Find rows sorted by class, so that the position of a row predicts its label."""
-    places, size = bin_cells(np.arange(len(labels), dtype=float), len(labels))
-    bits, p = measure_association(count_class_bins(places, size, labels, len(data.classes)))
+    bits, p = measure_trend(np.arange(len(labels), dtype=float), labels, len(data.classes))
     yield Suspicion(
         p,
         lambda: Finding(

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.leakage.audit_tables import AuditColumn, AuditData, bin_cells, count_class_bins
-from priory.leakage.findings import Finding, Severity, Suspicion, clopper_pearson_interval, measure_association
+from priory.leakage.audit_tables import AuditColumn, AuditData, measure_trend
+from priory.leakage.findings import Finding, Severity, Suspicion, clopper_pearson_interval
 
 
 def find(data: AuditData) -> Iterator[Suspicion]:
@@ -64,8 +64,7 @@ def _find_later_rows(data: AuditData, time: AuditColumn, time_values: Array) -> 
 
 
 def _find_label_trend(data: AuditData, time: AuditColumn, time_values: Array, labels: Array) -> Iterator[Suspicion]:
-    places, size = bin_cells(time_values[: data.n_train].astype(float), data.n_train)
-    bits, p = measure_association(count_class_bins(places, size, labels, len(data.classes)))
+    bits, p = measure_trend(time_values[: data.n_train].astype(float), labels, len(data.classes))
     yield Suspicion(
         p,
         lambda: Finding(
