@@ -267,14 +267,14 @@ def _gunzip(source: BlockStream) -> Iterator[bytes]:
     """Decompress all members of a gzip file."""
     member = zlib.decompressobj(31)
     while block := source.read(READ_BLOCK_BYTES):
-        while block:
-            if member.eof:
-                block = block.lstrip(b"\0")  # padding, as tapes have it
-                if not block:
-                    break
-                member = zlib.decompressobj(31)
-            yield member.decompress(block, READ_BLOCK_BYTES)
-            block = member.unconsumed_tail or member.unused_data
+        if member.eof:
+            block = block.lstrip(b"\0")  # padding, as tapes have it
+            if not block:
+                continue
+            member = zlib.decompressobj(31)
+        unpacked = member.decompress(block, READ_BLOCK_BYTES)
+        source.unread(member.unconsumed_tail or member.unused_data)
+        yield unpacked
     while not member.eof:  # output that the decompressor still buffers
         rest = member.decompress(b"", READ_BLOCK_BYTES)
         if not rest:
@@ -408,6 +408,10 @@ class BlockStream(io.RawIOBase):
         taken, self.rest = self.rest[:size], self.rest[size:]
         self.bytes_read += len(taken)
         return taken
+
+    def unread(self, block: bytes) -> None:
+        """Put back what was read last."""
+        self.rest, self.bytes_read = block + self.rest, self.bytes_read - len(block)
 
     def readable(self) -> bool:
         return True
