@@ -189,7 +189,7 @@ def report_labels(
             for name, share, limit in zip(names, shares, limits, strict=True)
         ],
         "strongest": [(names[k], _format_evidence(found[1])) for k, found in evidence.items() if found.get(1)],
-        "strongest_how": EVIDENCE_OF_TOKENS if isinstance(view.estimator_, TokenModel) else EVIDENCE_OF_COLUMNS,
+        "strongest_how": EVIDENCE_OF_TOKENS if lists_tokens(view.estimator_) else EVIDENCE_OF_COLUMNS,
         **dict.fromkeys(("summary", "scored", "mistakes", "pairs", "columns", "tables", "findings", "privacy")),
         "figures": {},
     }
