@@ -235,7 +235,7 @@ def count_batches(
 def count_texts(
     batches: Iterable[LabelledBatch], make_worker: Callable[[], TextWorker], threads: int | None = None
 ) -> tuple[Table | PackedDocuments, ModelStatistics]:
-    """Count documents; return those of the first batch, and the statistics of all."""
+    """Count documents; return the first batch, and the statistics of all."""
     first, stream = peek_first(iter(batches))
     collected = [worker.collect_statistics() for worker in count_batches(stream, make_worker, threads)]
     parts = [part for part in collected if part is not None]
