@@ -50,7 +50,7 @@ def learn_command(
 @options.add_option(
     "--where COLUMN=TEXT...",
     "Only the rows of FILEs with this text in this column, which need not be a column of MODEL; may be repeated.",
-    partial(options.split_pairs, usage="COLUMN=TEXT"),
+    partial(options.split_assignments, usage="COLUMN=TEXT"),
 )
 @options.force_option
 @options.receipt_options

@@ -236,7 +236,7 @@ def _parse_column_types(texts: tuple[str, ...]) -> dict[str, str]:
     return types
 
 
-def split_pairs(texts: Iterable[str], usage: str) -> dict[str, str]:
+def split_assignments(texts: Iterable[str], usage: str) -> dict[str, str]:
     """The parts of texts such as ``NAME=VALUE`` at the first sign of equality."""
     pairs = [text.partition("=") for text in texts]
     for name, equals, value in pairs:
@@ -351,7 +351,7 @@ column_options = OptionSection(
     define_option(
         "--map-label OLD=NEW...",
         "Replace a label, such as a mistyped one, by another.",
-        partial(split_pairs, usage="OLD=NEW"),
+        partial(split_assignments, usage="OLD=NEW"),
         field="label_map",
     ),
     define_option("--strip-labels", "Ignore blanks around labels."),
