@@ -96,6 +96,7 @@ def make_texts() -> Iterator[tuple[str, Callable[[], Row]]]:
         ("occurrences", 2, {"model": "multinomial"}),
     ):
         yield f"documents-{suffix}", partial(make_documents, classes, options)
+    yield "documents-finer", make_finer_documents
 
 
 def make_documents(classes: int, options: Row) -> Row:
@@ -106,6 +107,21 @@ def make_documents(classes: int, options: Row) -> Row:
     texts = [row["note"] for row in learned]
     model = pr.TextClassifier(**options).fit(texts, labels)
     return describe(model, texts, labels, asked, model.predict_log_proba(asked))
+
+
+def make_finer_documents() -> Row:
+    """A model that weighs pairs of neighbours and n-grams of characters: endings and marks tell the class."""
+    draw, texts, labels = random.Random(9), [], []
+    for _ in range(400):
+        c = draw.randrange(2)
+        stems = ["".join(draw.choice("bdfgklmnprt") for _ in range(3)) for _ in range(3)]
+        endings = [draw.choice((("ing", "ung", "é"), ("eux", "ois", "a"))[c ^ (draw.random() < 0.3)]) for _ in stems]
+        marks = ("!?", "; x")[c ^ (draw.random() < 0.2)]
+        texts.append(" ".join(map("".join, zip(stems, endings, strict=True))) + marks)
+        labels.append(f"class {c}")
+    model = pr.TextClassifier().fit(texts[:370], labels[:370])
+    asked = [*texts[370:], "", "a x; y!?", "北京烤鸭kéting bbung_12 Ünd", "b" * 1500, "bdeux\u0301 €x 😀 !? ;"]
+    return describe(model, texts[:370], labels[:370], asked, model.predict_log_proba(asked))
 
 
 def describe(model: Any, learned: Any, labels: list[str], asked: list[Any], answers: Any) -> Row:

@@ -9,8 +9,8 @@ import numpy as np
 
 from second_reader.corrections import complete, pool
 from second_reader.families import categorical, choose_number_family, normalise
-from second_reader.model_file import require, split_arena
-from second_reader.texts import score_texts, tokenise
+from second_reader.model_file import require
+from second_reader.texts import find_features, score_texts
 
 RULE = {"lowercase": True, "analyzer": "word", "min_token_length": 2, "ngram_range": [1, 1], "stop_words": None}
 DEFAULT_TEXT = {
@@ -76,11 +76,8 @@ def correct(tree, blocks, estimated):
         return normalise(total + own * np.maximum(estimated - estimated.max(), -1e4))
     coded = [(np.array(x, float if b[0] == "number" else object)) for b in blocks if b[0] != "text" for x in b[2]]
     texts = [(x, b[3]["tokenizer"]) for b in blocks if b[0] == "text" for x in b[2]]
-    n_rows, tokens = len(blocks[0][2][0]), []
-    for features, (own, rule) in zip(c["tokens"], texts, strict=False):
-        require(not len(features["pairs"]) and not len(features["buckets"]), "hashed tokens")
-        place = {word: k for k, word in enumerate(split_arena(features["arena"], features["ends"]))}
-        tokens.append([sorted({place[word] for word in tokenise(text, rule) if word in place}) for text in own])
+    n_rows = len(blocks[0][2][0])
+    tokens = [find_features(known, *given) for known, given in zip(c["tokens"], texts, strict=False)]
     logits = total + np.zeros((n_rows, 1))
     log_p = pool(c, coded, logits, tokens)
     if c["gaps"] is not None:

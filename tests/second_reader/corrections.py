@@ -48,7 +48,10 @@ def pool(c, cells, texts, tokens):
         )
         for features, own in zip(c["tokens"] if m["with_tokens"] else (), tokens, strict=False):
             sums = [table[start + np.array(ids, int)].sum(axis=0) * max(len(ids), 1) ** -0.5 for ids in own]
-            logits, start = logits + np.array(sums), start + len(features["ends"])
+            logits, start = (
+                logits + np.array(sums),
+                start + sum(len(features[own]) for own in ("ends", "pairs", "characters")),
+            )
         for k, (a, b) in enumerate(m["pairs"].tolist()):
             known, cell = (levels[a] >= 0) & (levels[b] >= 0), start + 81 * k + 9 * levels[a] + levels[b]
             logits = logits + np.where(known[:, None], table[np.where(known, cell, 0)], 0.0)

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import pairwise
 
 import numpy as np
 
@@ -25,10 +26,11 @@ def kind_of(letter):
     return next((k for k, a, b in SPANS if a <= ord(letter) < b), -1) if letter.isalnum() else None
 
 
-def tokenise(text, rule):
+def tokenise(text, rule, with_symbols=False):
     """The tokens of a text: words, characters of scripts without spaces and their pairs, and n-grams of these."""
-    is_known = (rule["analyzer"], rule["stem"], rule["extra_tokens"], rule["reader"]) == ("word", None, "", "text")
-    require(is_known and not rule["stop_words"], "a tokenizer that this reader does not know")
+    is_known = (rule["stem"], rule["extra_tokens"], rule["reader"]) == (None, "", "text")
+    is_known &= rule["analyzer"] in ("auto", "word") and not rule["stop_words"]
+    require(is_known, "a tokenizer that this reader does not know")
     text, run, last, words = unicodedata.normalize("NFC", text), [], None, []
     if rule["lowercase"]:
         text = "".join(c.lower() for c in (text.lower() if re.search("[Σİ]", text) else text))
@@ -46,8 +48,57 @@ def tokenise(text, rule):
         elif kind is not None:
             run.append(letter)
         last = None if kind is None else max(kind, -1) if not joins else last if kind < 0 else kind
+        if with_symbols and is_symbol(letter):
+            words.append(letter)
     low, high = rule["ngram_range"]
     return [" ".join(words[i : i + n]) for n in range(low, high + 1) for i in range(len(words) - n + 1)]
+
+
+def is_symbol(letter):
+    """Whether a character is a word by itself among pairs of neighbours."""
+    is_near = any(a <= ord(letter) < b for a, b in ((0x21, 0x3100), (0xFE30, 0xFF66), (0x1F000, 0x1FB00)))
+    return is_near and unicodedata.category(letter)[0] in "PS" and letter != "_"
+
+
+def fold(a, b):
+    return (a * b) % 2**64 ^ (a * b) >> 64
+
+
+def make_seed(i):
+    z = i * 0x9E3779B97F4A7C15 % 2**64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return (z ^ z >> 31) | 1
+
+
+SEEDS = [make_seed(i) for i in (1, 2, 3)]
+
+
+def hash_token(token):
+    raw, found = token.encode(), 0
+    for i in range(0, len(raw), 16):
+        a, b = (int.from_bytes(raw[k : k + 8], "little") for k in (i, i + 8))
+        found = fold(a ^ SEEDS[0] ^ found, b ^ SEEDS[1])
+    return fold(found ^ len(raw), SEEDS[2])
+
+
+def find_features(known, texts, rule):
+    """For each text the features that it has: tokens, pairs of neighbours, n-grams of characters, in this order."""
+    names = split_arena(known["arena"], known["ends"]), known["pairs"].tolist(), known["characters"].tolist()
+    require(not len(known["buckets"]), "hashed tokens")
+    place = {key: k for k, key in enumerate((kind, name) for kind, own in enumerate(names) for name in own)}
+    found = []
+    for text in texts:
+        tokens, shown = tokenise(text, rule), []
+        if len(names[1]):
+            words = [hash_token(w) for w in tokenise(text, rule | {"min_token_length": 1}, with_symbols=True)]
+            pairs = pairwise(words)
+            shown += [(1, fold(a ^ SEEDS[1], b ^ SEEDS[2]) % 2**24) for a, b in pairs]
+        if len(names[2]):
+            parts = [f" {t} "[i : i + n] for t in tokens for n in range(2, 6) for i in range(len(t) + 3 - n)]
+            shown += [(2, hash_token(part) % 2**22) for part in parts]
+        found.append(sorted({place[key] for key in [*((0, t) for t in tokens), *shown] if key in place}))
+    return found
 
 
 def score_texts(record, options, texts):
