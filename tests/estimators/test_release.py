@@ -88,9 +88,14 @@ def test_a_release_is_saved_merged_and_learns_but_cannot_forget(model, tmp_path)
         ({"domains": {"age": (0, 100)}}, "column 'city' has no declared domain"),
         ({"domains": {**DOMAINS, "age": [1]}}, "give its bounds"),
         ({"domains": {**DOMAINS, "age": (5, 5)}}, "give its bounds"),
+        ({"domains": {**DOMAINS, "age": (-1e308, 1e308)}}, "give its bounds"),
+        ({"domains": {**DOMAINS, "age": ("0", "100")}}, "give its bounds"),
+        ({"domains": {**DOMAINS, "city": "Ulm"}}, "a list of its possible labels"),
+        ({"domains": {**DOMAINS, "city": ["Ulm", 1]}}, "a list of its possible labels"),
+        ({"domains": None}, "no declared domain"),
         ({"classes": ["yes"]}, "classes are not declared"),
-        ({"epsilon": 0}, "above 0"),
-        ({"epsilon": math.inf}, "above 0"),
+        ({"classes": "yes"}, "classes are not declared"),
+        *(({"epsilon": epsilon}, "give a number from") for epsilon in (0, math.inf, math.nan, 1e-300, "1", None)),
     ],
 )
 def test_what_is_not_declared_is_refused(model, given, problem):
@@ -105,6 +110,8 @@ def test_texts_weights_and_families_without_counts_are_refused():
         release(pr.NaiveBayes().fit(X.assign(note=notes), y), 1)
     with pytest.raises(DataError, match="every row counts once"):
         release(pr.NaiveBayes().fit(X, y, sample_weight=np.full(60, 0.5)), 1)
+    with pytest.raises(DataError, match="release the model that was released"):
+        release(release(pr.NaiveBayes().fit(X, y), 3), 0.1)  # the rows have lost 3 already
     with pytest.raises(DataError, match="no counts of values"):
         release(pr.NaiveBayes({"age": "gaussian"}).fit(X, y), 1)
 

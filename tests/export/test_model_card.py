@@ -37,7 +37,8 @@ def people(tmp_path, monkeypatch):
 def test_a_card_has_the_facts_of_the_file(people):
     text = make_card("people.priory").to_markdown()
     assert "58 rows" in text
-    assert "The file holds" in text
+    assert text.count("training rows") == 1  # what the file holds is said once
+    assert "* It holds sums over the rows of each class." in text
     assert "| accuracy |" in text
     assert "| 1 | 20" in text  # receipt 1 with its time
     assert "AUC 0." in text

@@ -68,7 +68,7 @@ def _describe_privacy(model: Any, facts: Mapping[str, Any]) -> list[str]:
     found = [f"It is a private release: its counts have noise, with epsilon {e:g}." for e in facts["released"]]
     if facts["kept_rows"]:
         found.append(f"The file holds {facts['kept_rows']:,} training rows, and whoever has it can read them.")
-    found += [f"It holds {what}." for what in facts["reveals"]]
+    found += [f"It holds {what}." for what in facts["reveals"] if not what.startswith("the cells of single training")]
     if facts["kept_rows"] >= MIN_JUDGED_ROWS:
         audit = model.audit_membership()
         guess = f"AUC {audit.area:.3f} (0.5 is chance), {audit.caught:.2%} of the rows at one false alarm in a thousand"

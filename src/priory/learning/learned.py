@@ -238,10 +238,8 @@ def _check_classes(learned: Learned) -> None:
     """Warn of labels that may mean the same, and raise an error if ``class_weight`` names a class without rows."""
     # "Spam" beside "spam" is probably one class
     classes, counts = learned.classes.tolist(), learned.statistics.n.tolist()
-    if isinstance(classes[0], str):
-        similar = describe_similar_labels(dict(zip(classes, counts, strict=True)))
-        if similar:
-            warn_user(similar)
+    if isinstance(classes[0], str) and (similar := describe_similar_labels(dict(zip(classes, counts, strict=True)))):
+        warn_user(similar)
     weights = learned.rows.parameters.class_weight
     for label in weights if isinstance(weights, Mapping) else ():
         if label not in classes:
@@ -314,7 +312,9 @@ def learn_more(
         if isinstance(alpha, str) and alpha == "loo":
             raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
         rows, batch = declared.read(X, "fit")
-        known = _resolve_first_classes(classes, strict)
+        known = classes  # None to use its own labels
+        if classes is None and strict:
+            raise DataError("classes must be passed on the first call to partial_fit.")
     else:
         rows, batch = before.rows.read(X, "learn", before.statistics)
         known = _resolve_more_classes(classes, before.classes, strict)
@@ -348,13 +348,6 @@ def _step_tempering(before: Learned, batch: Any, labels: Array, group: Array, we
     cells, counts = take_rows(before.rows.read_cells(batch), used), None if weight is None else weight[used]
     updated = before.rows.calibrator().update(before.model(), corrections, cells, own, counts)
     return replace(before, corrections=updated)
-
-
-def _resolve_first_classes(classes: Array | None, strict: bool) -> Array | None:
-    """The classes of the first batch; None to use its own labels."""
-    if classes is None and strict:
-        raise DataError("classes must be passed on the first call to partial_fit.")
-    return classes
 
 
 def _resolve_more_classes(classes: Array | None, known: Array, strict: bool) -> Array:

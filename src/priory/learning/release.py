@@ -38,6 +38,7 @@ from priory.model.model_statistics import ModelStatistics
 from priory.tables.dates import split_part_name
 
 Domain = Sequence[Any]  # the possible labels of a column, or the bounds (low, high) of its numbers
+MIN_EPSILON = 0.0001
 CLASS_SHARE, TEMPERING_SHARE = Fraction(1, 5), Fraction(1, 5)
 TRIED_FACTORS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
 MIN_RELEASED_BINS, MAX_RELEASED_BINS, ROWS_PER_NOISE = 3, 32, 6.0
@@ -94,10 +95,10 @@ def release_counts(
     learned: Learned, epsilon: float, domains: Mapping[str, Domain], classes: Sequence[Any], source: Random | None
 ) -> Learned:
     """A model with noisy counts over declared domains; raises DataError for what was not declared."""
-    if not 0 < epsilon < math.inf:
-        raise DataError(f"epsilon is {epsilon!r}; give a number above 0, such as 1.")
+    if not isinstance(epsilon, int | float | np.number) or not MIN_EPSILON <= epsilon < math.inf:
+        raise DataError(f"epsilon is {epsilon!r}; give a number from {MIN_EPSILON}, such as 1.")
     _check_releasable(learned, domains, classes)
-    noise, budget = Noise(secrets.SystemRandom() if source is None else source), Fraction(str(epsilon))
+    noise, budget = Noise(secrets.SystemRandom() if source is None else source), Fraction(str(float(epsilon)))
     columns = _list_counts(learned)  # in the order of the table
     for_tempering = TEMPERING_SHARE * budget if learned.statistics.sample is not None else Fraction(0)
     for_column = (budget - CLASS_SHARE * budget - for_tempering) / max(len(columns), 1)
@@ -123,9 +124,11 @@ def release_counts(
 def _check_releasable(learned: Learned, domains: Mapping[str, Domain], classes: Sequence[Any]) -> None:
     if not isinstance(learned.rows, TableRows):
         raise DataError("words have no declared domain; only models of tables can be released.")
+    if learned.released:
+        raise DataError("the counts have noise already; release the model that was released.")
     if learned.clock != 1.0:
         raise DataError("rows have decayed; release a model in which every row counts once.")
-    if len(set(classes)) < 2:
+    if not _are_labels(classes) or len(set(classes)) < 2:
         raise DataError("the classes are not declared; give all possible ones, which are not read from the rows.")
     known = {name for block in learned.rows.schema.blocks for name in block.names}
     if empty := [name for name in learned.rows.schema.names if name not in known]:
@@ -134,15 +137,21 @@ def _check_releasable(learned: Learned, domains: Mapping[str, Domain], classes: 
         for name in block.names:
             if block.kind == "text" or split_part_name(name)[1]:
                 raise DataError(f"column {name!r} holds {block.kind}s or dates without a domain; train without it.")
-            if name not in domains:
-                wanted = "its possible labels" if block.kind == "label" else "its bounds (low, high)"
-                raise DataError(f"column {name!r} has no declared domain; give {wanted}, which are not read from rows.")
-            if block.kind == "number" and not _are_bounds(domains[name]):
-                raise DataError(f"the domain of column {name!r} is {domains[name]!r}; give its bounds (low, high).")
+            domain = domains[name] if isinstance(domains, Mapping) and name in domains else None
+            if not (_are_labels(domain) if block.kind == "label" else _are_bounds(domain)):
+                wanted = "a list of its possible labels" if block.kind == "label" else "its bounds (low, high)"
+                given = "no declared domain" if domain is None else f"the domain {domain!r}"
+                raise DataError(f"column {name!r} has {given}; give {wanted}, which are not read from rows.")
 
 
-def _are_bounds(domain: Domain) -> bool:
-    return len(domain) == 2 and all(math.isfinite(edge) for edge in domain) and domain[0] < domain[1]
+def _are_labels(domain: Any) -> bool:
+    """Whether these are strings, or other scalars."""
+    is_list = isinstance(domain, list | tuple | set | np.ndarray)
+    return is_list and len({isinstance(v, str) for v in domain}) == 1 and all(map(np.isscalar, domain))
+
+
+def _are_bounds(pair: Any) -> bool:
+    return _are_labels(pair) and len(pair) == 2 and not isinstance(pair[0], str) and 0 < pair[1] - pair[0] < math.inf
 
 
 def _list_counts(learned: Learned) -> dict[str, tuple[str, ValueCounts]]:

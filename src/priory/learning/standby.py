@@ -18,6 +18,7 @@ from priory.learning.live_evidence import can_follow_counts
 
 if TYPE_CHECKING:
     from priory.learning.learned import Learned
+    from priory.model.cells import RowSample
 
 N_BLOCKS = 4  # by the last bits of the hash: kept rows have the smallest hashes, so the first bits are alike
 
@@ -51,15 +52,12 @@ def derive_standby(learned: Learned) -> Standby:
     sample = learned.statistics.sample
     if sample is None:
         return Standby()
-    found = {block: _derive_without_block(learned, block) for block in range(N_BLOCKS)}
-    sets = {block: one for block, one in found.items() if one is not None}
+    sets = {block: found for block in range(N_BLOCKS) if (found := _derive_without_block(learned, sample, block))}
     return Standby(sets, sample.limit, all(can_follow_counts(one, learned) for one in sets.values()))
 
 
-def _derive_without_block(learned: Learned, block: int) -> Corrections | None:
+def _derive_without_block(learned: Learned, sample: RowSample, block: int) -> Corrections | None:
     total = learned.statistics
-    sample = total.sample
-    assert sample is not None
     is_inside = sample.hashes % np.uint64(N_BLOCKS) == block
     part, rest = sample.take(np.flatnonzero(is_inside)), sample.take(np.flatnonzero(~is_inside))
     if not len(part):

@@ -186,12 +186,11 @@ def _iterate_children(value: object) -> Iterator[object]:
 def _describe_revealed(records: list[StoredObject]) -> list[str]:
     """Return what the records reveal, as declared by their classes; other records hold sums or are unknown."""
     found = {record.name: find_class(record.name) for record in records}
-    revealed = [registration.reveals for registration in found.values() if registration and registration.reveals]
-    sums = sorted(name for name, registration in found.items() if registration and _holds_sums(registration))
+    known = [registration for registration in found.values() if registration]
     unknown = sorted(name for name, registration in found.items() if registration is None)
     return [
-        *dict.fromkeys(revealed),
-        *([f"sums over the rows of each class ({', '.join(sums)})"] if sums else []),
+        *dict.fromkeys(registration.reveals for registration in known if registration.reveals),
+        *(["sums over the rows of each class"] if any(map(_holds_sums, known)) else []),
         *([f"the contents of {', '.join(unknown)}, which this version does not know"] if unknown else []),
     ]
 
