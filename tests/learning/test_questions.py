@@ -37,6 +37,14 @@ def test_what_labels_gain_and_when_to_stop():
     assert not new.stop
 
 
+def test_many_rows_are_all_in_an_order():
+    model, pool = NaiveBayes().fit(*make_table(60, 0)), make_table(300, 1)[0]
+    every = model.ask(pool, 300)
+    assert sorted(every.rows) == list(range(300))
+    assert every.rows[:15].tolist() == model.ask(pool, 15).rows.tolist()
+    assert every.information[:50].mean() > every.information[-50:].mean()
+
+
 def test_all_rows_are_fewer_than_asked_for_and_none_is_an_error():
     model = NaiveBayes().fit(*make_table(30, 0))
     assert sorted(model.ask(make_table(4, 1)[0], 10).rows) == [0, 1, 2, 3]

@@ -216,7 +216,7 @@ def test_a_new_class_can_be_named(page):
     assert page.get("/v1/models/mail").json()["classes"] == ["ham", "spam", "work"]
 
 
-def test_the_queue_asks_for_the_least_certain_row_first(page):
+def test_the_queue_asks_for_the_row_whose_label_tells_most_first(page):
     page.post("/models/mail/queue/texts", data={"texts": "win cash now prize\n\ncash lunch\nlunch noon see you"})
     first = page.get("/models/mail/queue/row").text
     assert "Row 1 of 3" in first
@@ -232,6 +232,40 @@ def test_the_queue_asks_for_the_least_certain_row_first(page):
     assert "of 3" in back
     assert read_rows(page) == 5
     assert page.post("/models/mail/queue/undo").status_code == 409
+
+
+def test_the_queue_is_learned_without_labels_until_a_row_gets_its_own(page):
+    page.put("/v1/models/some", json={"kind": "text", "parameters": {"unlabelled": True}})
+    labelled = {
+        "texts": ["win cash", "cash prize", "lunch noon", "noon soup"],
+        "labels": ["spam", "spam", "ham", "ham"],
+    }
+    page.post("/v1/models/some/learn", json=labelled)
+    page.post("/models/some/queue/texts", data={"texts": "cash now\nlunch now"})
+    assert "2 texts without label" in page.post("/models/some/queue/learn").text
+    assert page.post("/models/some/queue/learn").status_code == 422
+    assert "without label" in page.get("/models/some/rows", params={"phrase": "cash now"}).text
+    shown = page.get("/models/some/queue/row").text
+    page.post("/models/some/queue/label", data={"item": read_hidden(shown, "item"), "at": "0", "label": "ham"})
+    assert page.get("/v1/models/some").json()["class_rows"] == [3, 2]
+    own, other = ("cash now", "lunch now") if "cash now" in shown else ("lunch now", "cash now")
+    for text, status in ((own, 409), (other, 200)):
+        body = {"texts": [text], "labels": [None]}
+        assert page.post("/v1/models/some/forget", json=body).status_code == status
+
+
+def test_texts_without_label_are_learned_forgotten_and_undone(page):
+    page.put("/v1/models/some", json={"kind": "text", "parameters": {"unlabelled": True}})
+    page.post("/v1/models/some/learn", json={"texts": ["win cash", "lunch noon"], "labels": ["spam", "ham"]})
+    for undo in ("forget", "undo"):
+        learned = page.post("/v1/models/some/learn", json={"texts": ["cash", "soup"], "labels": [None, "ham"]})
+        assert learned.json()["rows"] == 2
+        body = {"texts": ["cash", "soup"], "labels": [None, "ham"]} if undo == "forget" else {}
+        assert page.post(f"/v1/models/some/{undo}", json=body).status_code == 200
+        assert page.get("/v1/models/some").json()["rows"] == 2
+    refused = page.post("/v1/models/mail/learn", json={"texts": ["cash"], "labels": [None]})
+    assert refused.status_code == 422
+    assert "label" in refused.json()["detail"]
 
 
 def test_a_label_that_was_forgotten_elsewhere_cannot_be_undone_and_does_not_block_the_queue(page):

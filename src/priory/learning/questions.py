@@ -29,6 +29,7 @@ from priory.text.token_features import MIN_FEATURE_COUNT
 
 MAX_ROWS_COMPARED = 2000  # rows that each row is compared with
 DENSITY_POWER = 0.25
+MAX_UNLIKE = 100  # rows chosen to be unlike each other; more are in the order of their worth beside these
 MIN_KEPT_ROWS = 20  # kept rows: with fewer the learning curve is not known
 MAX_POWER = 1.0  # of the learning curve
 MIN_ACCURACY_GAIN = 0.002  # of accuracy: for less, more labels are not worth while
@@ -95,12 +96,14 @@ def choose_questions(learned: Learned, X: object, n: int) -> Questions:
     value = information * np.asarray(similar).ravel() ** DENSITY_POWER
     chosen: list[int] = []
     fresh = np.ones(len(value))  # 1 - the largest cosine with a chosen row
-    for _ in range(min(n, len(value))):
+    for _ in range(min(n, len(value), MAX_UNLIKE)):
         worth = value * fresh
         worth[chosen] = -np.inf
         chosen.append(int(worth.argmax()))
         fresh = np.minimum(fresh, 1 - (features @ features[[chosen[-1]]].T).toarray()[:, 0])
-    rows = np.array(chosen, dtype=np.int64)
+    others = np.setdiff1d(np.arange(len(value)), chosen)
+    others = others[np.argsort(-(value * fresh)[others], kind="stable")]
+    rows = np.append(np.array(chosen, dtype=np.int64), others)[:n]
     return Questions(rows, information[rows], learned)
 
 

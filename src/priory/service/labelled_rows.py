@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | bool | None
 Row = dict[str, Cell]
-RowLabel = str | int | bool
+RowLabel = str | int | bool | None  # None: a text without label, where the model takes them
 ModelKind = Literal["text", "table"]
 
 _sorted_encoder = msgspec.json.Encoder(order="deterministic")  # equal rows have equal bytes

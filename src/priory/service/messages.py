@@ -85,7 +85,12 @@ Rows = Annotated[
     list[Row], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="Cells by column name; null is missing.")
 ]
 Labels = Annotated[
-    list[RowLabel], Meta(min_length=1, max_length=MAX_ROWS_PER_REQUEST, description="One label for each row.")
+    list[RowLabel],
+    Meta(
+        min_length=1,
+        max_length=MAX_ROWS_PER_REQUEST,
+        description="One label for each row; null for a text without label, if the model is made with unlabelled.",
+    ),
 ]
 EventId = Annotated[int, Meta(ge=1, le=2**53, description="The id from the answer to a change.")]
 Share = Annotated[float, Meta(ge=0, le=1)]

@@ -221,7 +221,7 @@ def _preview_rows(event: Event) -> list[tuple[str, str]]:
         return []
     batch = decode_row_batch(event.body)
     pairs = list(zip(batch.rows, batch.labels or [""] * len(batch), strict=True))[:MAX_PREVIEW_ROWS]
-    return [(format_row(row), str(label)) for row, label in pairs]
+    return [(format_row(row), "without label" if label is None else str(label)) for row, label in pairs]
 
 
 def format_row(row: object) -> str:

@@ -57,6 +57,7 @@ PAGE_ROUTES = (
     PageRoute("POST", f"{MODEL_PAGE}/queue/texts", teaching_pages.add_queue_texts, "learn"),
     PageRoute("POST", f"{MODEL_PAGE}/queue/file", teaching_pages.add_queue_file, "learn"),
     PageRoute("POST", f"{MODEL_PAGE}/queue/label", teaching_pages.label_queue_row, "learn"),
+    PageRoute("POST", f"{MODEL_PAGE}/queue/learn", teaching_pages.learn_queue, "learn"),
     PageRoute("POST", f"{MODEL_PAGE}/queue/undo", teaching_pages.undo_queue_row, "learn"),
     PageRoute("GET", f"{MODEL_PAGE}/rows", teaching_pages.show_rows, "learn"),
     PageRoute("GET", f"{MODEL_PAGE}/rows/found", teaching_pages.search_rows, "learn"),

@@ -7,23 +7,28 @@ import itertools
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-from numpy import ndarray as Array
 
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest
 from priory.service.handlers import make_base, write_upload
-from priory.service.labelled_rows import ModelKind, Row, RowBatch, RowLabel, contains_phrase, decode_row_batch
+from priory.service.labelled_rows import (
+    ModelKind,
+    Row,
+    RowBatch,
+    RowLabel,
+    contains_phrase,
+    convert_to_input,
+    decode_row_batch,
+)
 from priory.service.messages import MAX_ROWS_PER_REQUEST
 from priory.service.model_store import ModelStore, ServedModel
-from priory.service.predictions import predict_rows
 from priory.sources import FileRows, RowChunk
 from priory.sources.byte_streams import peek_first
 from priory.sources.column_inference import infer_columns
@@ -251,8 +256,8 @@ def iterate_learned_rows(store: ModelStore, model: ServedModel) -> Iterator[Lear
 
 
 def read_latest_rows(store: ModelStore, model: ServedModel, max_rows: int) -> RowBatch:
-    """Return the latest rows that were not undone, as one batch."""
-    rows = (row for row in iterate_learned_rows(store, model) if not row.is_undone)
+    """Return the latest labelled rows that were not undone, as one batch."""
+    rows = (row for row in iterate_learned_rows(store, model) if not row.is_undone and row.label is not None)
     return join_learned_rows(model, islice(rows, max_rows))
 
 
@@ -281,14 +286,16 @@ def join_learned_rows(model: ServedModel, rows: Iterable[LearnedRow]) -> RowBatc
 
 MAX_QUEUE_ROWS = 5000
 MAX_STEPS_BACK = 1000  # labels that can be undone
+LABELS_PER_RANKING = 10  # after so many labels rows are ranked again
 
 
 @dataclass(frozen=True)
 class QueueItem:
-    """A row without a label."""
+    """A row without a label, which the model may have learned as such."""
 
     id: int
     row: str | Row
+    is_learned: bool = False
 
 
 @dataclass
@@ -298,8 +305,8 @@ class LabelQueue:
     items: dict[int, QueueItem] = field(default_factory=dict)
     labelled: list[tuple[QueueItem, int]] = field(default_factory=list)  # with the learn event
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    _ranked_version: int = -1  # the version of the model that ranked the rows
-    _ranking: dict[int, Array | None] = field(default_factory=dict)  # ids in order, with the class probabilities
+    _ranking: list[int] = field(default_factory=list)  # ids in order
+    _labels_since: int = 0  # the number of labels since rows were ranked
 
     def add(self, rows: Iterable[str | Row], model: ServedModel) -> int:
         """Add rows to the queue of a model, and return their number."""
@@ -316,17 +323,15 @@ class LabelQueue:
         return [item for item in self.items.values() if contains_phrase(item.row, None, phrase)]
 
     def rank(self, model: ServedModel) -> list[QueueItem]:
-        """Return all rows, least certain first (uncertainty sampling)."""
+        """Return all rows in the order of `ask`; an unfitted model keeps the order."""
         items = dict(self.items)  # other requests may remove rows meanwhile
-        if self._ranked_version != model.version or not items.keys() <= self._ranking.keys():
-            self._ranking = _rank_rows(model, list(items.values()))
-            self._ranked_version = model.version
+        if not items.keys() <= set(self._ranking) or self._labels_since >= LABELS_PER_RANKING:
+            self._ranking, self._labels_since = list(items), 0
+            if items and model.is_fitted:
+                rows = RowBatch(model.entry.kind, tuple(item.row for item in items.values()))
+                found = model.estimator.ask(convert_to_input(rows, model.estimator), len(rows))
+                self._ranking = [self._ranking[row] for row in found.rows.tolist()]
         return [items[number] for number in self._ranking if number in items]
-
-    def find_probabilities(self, item: QueueItem) -> list[float]:
-        """Return the class probabilities from the last ranking, or [] if there are none."""
-        answer = self._ranking.get(item.id)
-        return [] if answer is None else answer.tolist()
 
     def take(self, number: int) -> QueueItem:
         """Remove a row from the queue."""
@@ -337,6 +342,11 @@ class LabelQueue:
     def note(self, item: QueueItem, event: int) -> None:
         """Remember the event that learned a row, for undo."""
         self.labelled = [*self.labelled[1 - MAX_STEPS_BACK :], (item, event)]
+        self._labels_since += 1
+
+    def note_learned(self, items: Iterable[QueueItem]) -> None:
+        """Remember that the model has learned rows without label, as long as they wait."""
+        self.items |= {item.id: replace(item, is_learned=True) for item in items if item.id in self.items}
 
     def put_back(self, item: QueueItem) -> None:
         self.items[item.id] = item
@@ -346,15 +356,6 @@ class LabelQueue:
         gone = list(rows)
         self.labelled = [(item, event) for item, event in self.labelled if item.row not in gone]
         self.items = {number: item for number, item in self.items.items() if item.row not in gone}
-
-
-def _rank_rows(model: ServedModel, items: Sequence[QueueItem]) -> dict[int, Array | None]:
-    """Return the class probabilities by row id, least certain first; an unfitted model keeps the order."""
-    if not items or not model.is_fitted:
-        return dict.fromkeys(item.id for item in items)
-    answers = predict_rows(model, RowBatch(model.entry.kind, tuple(item.row for item in items)))  # (rows, classes)
-    order = np.argsort(answers.max(axis=1), kind="stable").tolist()  # by the largest probability
-    return {items[place].id: answers[place] for place in order}
 
 
 Judgement = dict[str, Any]  # what the template of the scores shows

@@ -18,6 +18,7 @@ from priory.service.model_store import ServedModel
 from priory.service.pages import page_state
 from priory.service.pages.model_pages import format_row
 from priory.service.pages.page_call import PageCall, list_classes
+from priory.service.predictions import predict_rows
 from priory.workflows.model_files import format_count
 
 MAX_LINES_SHOWN = 25
@@ -159,7 +160,9 @@ async def _render_queue(call: PageCall, template: str, at: int, done: str = "") 
     at = min(at, max(len(ranked) - 1, 0))
     item = ranked[at] if ranked else None
     classes = list_classes(model)
-    probabilities = queue.find_probabilities(item) if item else []
+    probabilities: list[float] = []
+    if item and model.is_fitted:
+        [probabilities] = (await call.run(predict_rows, model, call.make_batch(item.row))).tolist()
     return call.render(
         template,
         model=describe_model(model),
@@ -207,8 +210,22 @@ async def label_queue_row(call: PageCall) -> Response:
     except Exception:
         queue.put_back(item)
         raise
-    queue.note(item, answer.id)
+    if item.is_learned:  # not twice, with its label and without
+        await call.change(ForgetRequest, rows=replace(call.make_batch(item.row), labels=(None,)))
+    queue.note(replace(item, is_learned=False), answer.id)
     return await _render_queue(call, "queue_row.html", form.read_number("at"), f"Learned as {label}.")
+
+
+async def learn_queue(call: PageCall) -> Response:
+    """Learn the rows that wait as texts without label."""
+    waiting = [item for item in call.queue.items.values() if not item.is_learned]
+    if not waiting:
+        raise DataError("all rows of the queue are learned without label already")
+    texts = tuple(item.row for item in waiting)
+    await call.change(LearnRequest, rows=RowBatch(call.model.entry.kind, texts, (None,) * len(texts)))
+    call.queue.note_learned(waiting)
+    note = await call.run(getattr, call.model.estimator, "unlabelled_", "")
+    return await _render_queue(call, "queue_row.html", 0, f"Learned without label: {note}.")
 
 
 async def undo_queue_row(call: PageCall) -> Response:
