@@ -175,7 +175,8 @@ async def handle_evaluate(call: messages.Call) -> messages.EvaluateAnswer:
     if isinstance(message.labels, UnsetType):
         scores = await call.run(estimator.evaluate)
         return messages.EvaluateAnswer(call.name, model.version, int(model.n_rows), scores.to_dict())
-    rows, labels = call.read_rows(message, message.labels), list(message.labels)
+    rows = call.read_rows(message, message.labels)
+    labels = rows.targets
     model.check_row_count(len(rows))
 
     def judge() -> Scores:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -41,6 +41,11 @@ class RowBatch:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def targets(self) -> list[Any]:
+        """The labels as estimators take them."""
+        return list(self.labels or ())
 
     def keep(self, kept: Iterable[bool]) -> RowBatch:
         """Return the rows for which ``kept`` is true."""

@@ -67,14 +67,14 @@ class ServedModel:
     def learn(self, rows: RowBatch, version: int) -> ServedModel:
         """The model after it has learned these rows."""
         draft = copy.copy(self.estimator)
-        draft.partial_fit(convert_to_input(rows, draft), list(rows.labels or ()))
+        draft.partial_fit(convert_to_input(rows, draft), rows.targets)
         return replace(self, estimator=draft, version=version)
 
     def forget(self, rows: RowBatch, version: int) -> ServedModel:
         """Return the model as if it had never learned these rows."""
         self.check_fitted()
         draft = copy.copy(self.estimator)
-        draft.forget(convert_to_input(rows, draft), list(rows.labels or ()))
+        draft.forget(convert_to_input(rows, draft), rows.targets)
         return replace(self, estimator=draft, version=version)
 
     def forget_with_receipt(
@@ -86,7 +86,7 @@ class ServedModel:
         for receipt in last:
             continue_chain(draft, receipt)
         issued = [] if book.is_current(draft) else [book.issue_state(draft)]
-        issued.append(book.forget(draft, convert_to_input(rows, draft), list(rows.labels or ())))
+        issued.append(book.forget(draft, convert_to_input(rows, draft), rows.targets))
         return replace(self, estimator=draft, version=version), issued
 
     def check_fitted(self) -> None:

@@ -175,7 +175,7 @@ async def run_audit(call: PageCall) -> Response:
         rows = page_state.read_latest_rows(store, model, MAX_AUDIT_ROWS)
         if len(rows) < 2:
             raise DataError("the journal has too few rows of this model to audit")
-        return len(rows), priory.audit(convert_to_input(rows, model.estimator), target=list(rows.labels or ()))
+        return len(rows), priory.audit(convert_to_input(rows, model.estimator), target=rows.targets)
 
     n_rows, findings = await call.run(look)
     return call.render("findings.html", n_rows=n_rows, findings=findings)
