@@ -345,9 +345,7 @@ def register_record(
 
 
 def register_estimator(
-    *,
-    find_fault: Callable[[Any], str | None],
-    required: tuple[str, ...] = ("statistics_", "n_features_in_"),
+    *, find_fault: Callable[[Any], str | None], required: tuple[str, ...] = ("statistics_", "n_features_in_")
 ) -> Callable[[ClassT], ClassT]:
     """Allow an estimator in model files, under the name of its class.
 

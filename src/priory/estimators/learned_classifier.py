@@ -29,6 +29,7 @@ from priory.learning.left_out_scores import (
     answer_left_out,
     answer_without_folds,
     audit_membership,
+    find_p_values,
     judge_sample,
     judge_splits,
     make_scores,
@@ -455,8 +456,6 @@ class CorrectedClassifier(LearnedClassifier):
         A small p-value says "none of these": the row is improbable under everything learned, or no class is certain,
         compared with the model's own rows, each left out. Of rows like those learned a share t has p-values up to t.
         """
-        from priory.learning.novelty import find_p_values
-
         return find_p_values(self._learned(), X)
 
     def ask(self, X: object, n: int = 20) -> Questions:

@@ -21,11 +21,7 @@ DEFAULT_SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 
 
 def score_by_rows(
-    model: ClassifierT,
-    X: MatrixLike,
-    y: ArrayLike,
-    sizes: Sequence[int] | None = None,
-    random_state: Seed = 0,
+    model: ClassifierT, X: MatrixLike, y: ArrayLike, sizes: Sequence[int] | None = None, random_state: Seed = 0
 ) -> dict[int, Scores]:
     """Score the model of n of its rows on its other rows, for several n; `plots.learning_curve` draws the result.
 

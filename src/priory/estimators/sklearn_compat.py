@@ -15,10 +15,4 @@ from sklearn.utils._indexing import _safe_indexing as take_table_rows
 # No public base class gives a meta-estimator with a list of named estimators its nested `get_params` and `set_params`.
 from sklearn.utils.metaestimators import _BaseComposition as BaseComposition
 
-__all__ = [
-    "BaseComposition",
-    "convert_array_to_numpy",
-    "device",
-    "get_namespace",
-    "take_table_rows",
-]
+__all__ = ["BaseComposition", "convert_array_to_numpy", "device", "get_namespace", "take_table_rows"]

@@ -103,11 +103,7 @@ class Bernoulli(dirichlet.BetaBelief, ArrayFamily[BernoulliStatistics, Array]):
         def count(test: str) -> Array:
             return rows.reshape_sums(sum_by_class(rows.x, rows.group, weight, rows.groups, tests[test]))
 
-        tests = {
-            "yes": lambda v: v == 1,
-            "no": lambda v: v == 0,
-            "outside": lambda v: (v != 0) & (v != 1) & (v == v),
-        }
+        tests = {"yes": lambda v: v == 1, "no": lambda v: v == 0, "outside": lambda v: (v != 0) & (v != 1) & (v == v)}
         yes = count("yes")
         return BernoulliStatistics(yes + count("no"), yes, count("outside"))
 

@@ -104,11 +104,7 @@ class Categorical(
             object.__setattr__(self, "alpha", alpha[..., order])
 
     def observe(
-        self,
-        x: CategoricalCells | ArrayLike,
-        group: Array | None = None,
-        groups: int = 1,
-        weight: Array | None = None,
+        self, x: CategoricalCells | ArrayLike, group: Array | None = None, groups: int = 1, weight: Array | None = None
     ) -> tuple[ValueCounts, ...]:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
         rows = GroupedRows(coded.codes, group, groups)

@@ -27,7 +27,7 @@ MAX_STEP_IN_UNITS = 1e100
 MAX_ABS_Z = 1e130  # clipped here: the square of a larger value, times a precision, might overflow
 
 
-def _find_variance_floor(statistics: Moments) -> Array:
+def find_variance_floor(statistics: Moments) -> Array:
     """Lower bound (columns,) of the variance of a class, in units squared, from the other classes and the resolution.
 
     Rounding to a step adds an error with variance step² / 12, even if the few values of a class are equal. A constant
@@ -203,11 +203,6 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         ratio = np.asarray(self.unit) / unit
         return replace(self, location=self.location * ratio, scale=self.scale * ratio**2, unit=unit)
 
-    @staticmethod
-    def find_variance_floor(statistics: Moments) -> Array:
-        """Lower bound (columns,) of the variance of a class, in units squared."""
-        return _find_variance_floor(statistics)
-
     def _find_student_t_tables(self, floor: Array) -> tuple[Array, ...]:
         """Centre, precision, power and constant of the log predictive, with a variance of at least ``floor``."""
         belief = replace(self, scale=np.maximum(self.scale, np.asarray(self.shape) * floor))
@@ -225,7 +220,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         """
         unit = statistics.units()
         prior = self.scale_to(unit)
-        floor = _find_variance_floor(statistics)
+        floor = find_variance_floor(statistics)
         if estimate == "predictive":
             return (prior + statistics)._find_student_t_tables(floor)
         if estimate == "ml":
@@ -260,7 +255,7 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
         return guard_moments(statistics, group)
 
     def open(self, statistics: Moments) -> OpenColumns:
-        return OpenGaussians(self, statistics)
+        return OpenGaussians(self, statistics, find_variance_floor(statistics))
 
     def column_terms(self, statistics: Moments, estimate: str) -> list[ColumnTerm]:
         tables, units = self._tables(statistics, estimate), np.broadcast_to(statistics.units(), statistics.n.shape[-1:])

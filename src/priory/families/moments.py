@@ -139,10 +139,7 @@ def find_common_steps(sums: Sequence[tuple[Array, Array]]) -> Array:
 FORGOTTEN_SPREAD_TOLERANCE = 1e-9  # relative rounding error that decayed weights may leave
 
 
-@register_record(
-    "Scatter",
-    axes={"total": "c", "first": "cd", "second": "ct"},
-)
+@register_record("Scatter", axes={"total": "c", "first": "cd", "second": "ct"})
 @dataclass(frozen=True, eq=False)
 class Scatter(Statistics):
     """Exact sums per class: of weights, of columns, and of products of two columns."""
@@ -234,14 +231,14 @@ class Scatter(Statistics):
         squares = self.second.take_columns(_find_squares(self.first.shape[-1]))
         return n * np.nan_to_num(compute_variances(n, self.first, squares, np.frexp(unit)[1] - 1))
 
-    def scatter_matrix(self, unit: ArrayLike | None = None) -> Array:
-        """Sum of outer products of ``x / unit`` about the mean, (…, columns, columns); zero for a class without rows.
+    def scatter_matrix(self) -> Array:
+        """Sum of outer products, in units, about the mean, (…, columns, columns); zero for a class without rows.
 
         Products about the rounded mean are computed exactly and rounded once. The correction for the rounding of the
         mean is subtracted afterwards; it is always the smaller part.
         """
         columns = self.first.shape[-1]
-        units = np.broadcast_to(np.asarray(self.unit if unit is None else unit, dtype=float), (columns,))
+        units = np.broadcast_to(np.asarray(self.unit, dtype=float), (columns,))
         size = np.concatenate([[0], np.frexp(units)[1] - 1])
         left, right = exact_products.list_pairs(1 + columns)
         sums = exact_products.join_sums([self.total.reshape((*self.total.shape, 1)), self.first, self.second])

@@ -270,9 +270,9 @@ class OpenGammas:
 class OpenGaussians:
     """Columns of real numbers: Student's t, a Gaussian with mean and variance integrated out."""
 
-    def __init__(self, family: Gaussian, record: Moments) -> None:
+    def __init__(self, family: Gaussian, record: Moments, floor: Array) -> None:
         self.unit = record.units()
-        self.prior, self.floor = family.scale_to(self.unit), family.find_variance_floor(record)
+        self.prior, self.floor = family.scale_to(self.unit), floor
         exponent = record.find_exponents()
         self.n = record.n.copy()  # (classes, columns)
         self.mean = np.where(record.n > 0, record.means(exponent), 0.0)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.display_table import EstimateTable
-from priory.core.sparse_rows import SparseRows
 from priory.core.typing import ColumnKind
 from priory.families.base import ColumnFamily, register_family
 from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts
 from priory.text.token_counts import BagCounts, OccurrencesAndPresence, TokenCounts
-from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 from priory.text.tokenizer import Tokenizer, load_stop_words
-from priory.text.vocabulary import build_vocabulary
+from priory.text.vocabulary import VOCABULARY_PARAMETERS, build_vocabulary
 
 TextStatistics = BagCounts | OccurrencesAndPresence
 
@@ -103,17 +101,8 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         tokenizer = self.tokenizer
         if self.stop_words is not None:
             tokenizer = replace(tokenizer, stop_words=self.stop_words)
-        vocabulary = build_vocabulary(
-            tokenizer,
-            min_df=self.min_df,
-            max_df=self.max_df,
-            max_features=self.max_features,
-            max_tokens=self.max_tokens,
-            vocabulary=self.vocabulary,
-            unknown=self.unknown,
-            buckets=self.buckets,
-            salt=self.salt,
-        )
+        declared: dict[str, Any] = {name: getattr(self, name) for name in VOCABULARY_PARAMETERS}
+        vocabulary = build_vocabulary(tokenizer, salt=self.salt, **declared)
         return TextModel(self.model, 0.0 if estimate == "ml" else self.alpha, vocabulary)
 
     # -- learning ------------------------------------------------------------------------------------------------
@@ -123,11 +112,7 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     ) -> TextStatistics:
         classes = np.zeros(len(x), dtype=np.int32) if group is None else group
         if not (present := find_nonempty_texts(x)).all():  # an empty text is a missing value
-            x, classes, weight = (
-                drop_empty_texts(x),
-                classes[present],
-                weight if weight is None else weight[present],
-            )
+            x, classes, weight = (drop_empty_texts(x), classes[present], weight if weight is None else weight[present])
         return _join_records(self.build_model().count(x, classes, groups, weight))
 
     @classmethod
@@ -162,14 +147,6 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
             split_record(statistics), drop_empty_texts(x), group[present]
         )
         return terms
-
-    def choose_features(self, statistics: TextStatistics, min_count: int = MIN_FEATURE_COUNT) -> TokenFeatures:
-        """The tokens in use that occur in at least two texts."""
-        return self.build_model().choose_features(split_record(statistics), min_count)
-
-    def encode_features(self, features: TokenFeatures, x: AnyDocuments) -> SparseRows:
-        """Encode texts as sparse rows of unit length, with a column for each feature."""
-        return self.build_model().encode_features(features, x)
 
     def evidence(self, statistics: TextStatistics) -> Array:
         """Log evidence of the column's tokens, drawn independently given the class."""

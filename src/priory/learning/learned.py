@@ -218,7 +218,9 @@ def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: obje
     """Learn all rows, then choose parameters and derive corrections."""
     rows, batch = rows.read(X, "fit")
     classes, group = encode()
-    learned, weight = _count_first(rows, batch, classes, group, sample_weight)
+    weight = check_rows(batch, group, sample_weight)
+    learned = make_part(rows, count_batch(rows, batch, classes, group, weight), classes)
+    assert learned is not None  # some row has a weight
     if len(learned.classes) < len(classes):  # rows of weight zero, of classes that have no other rows
         kept = np.flatnonzero(find_members(classes, learned.classes)[group])
         batch, group = batch.take_rows(kept), np.searchsorted(learned.classes, classes[group[kept]])
@@ -254,25 +256,14 @@ def count(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: ob
     classes, group = encode()
     weight = check_rows(batch, group, None if weighs_nothing else sample_weight)
     counted = count_batch(rows, batch, classes, group, weight)
-    if weighs_nothing:
-        # zero counts: such a part may still declare classes
-        counted = counted - counted
-    if rows.parameters.has_class_prior():
-        counted = counted.declare_classes(classes)
+    # zero counts: such a part may still declare classes
+    return make_part(rows, counted - counted if weighs_nothing else counted, classes)
+
+
+def make_part(rows: RowKind[Any], counted: ModelStatistics, classes: Array) -> Learned | None:
+    """Make a part of first counts, with classes that are declared if their probabilities are."""
+    counted = counted.declare_classes(classes) if rows.parameters.has_class_prior() else counted
     return settle(Learned(rows, counted), counted)
-
-
-def _count_first(
-    rows: RowKind[Any], batch: Batch, classes: Array, group: Array, sample_weight: object
-) -> tuple[Learned, Array | None]:
-    """Count the first rows; return the result and the checked weights."""
-    weight = check_rows(batch, group, sample_weight)
-    counted = count_batch(rows, batch, classes, group, weight)
-    if rows.parameters.has_class_prior():
-        counted = counted.declare_classes(classes)
-    learned = settle(Learned(rows, counted), counted)
-    assert learned is not None  # some row has a weight
-    return learned, weight
 
 
 def count_batch(rows: RowKind[Any], batch: Any, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
@@ -492,8 +483,8 @@ def answer(learned: Learned, X: object, normaliser: Normaliser | None = None) ->
     shape = batch.rows, len(learned.classes)
     check_answer_memory(*shape)
     answers = np.empty(shape)
-    for part, rows in split_for_answers(batch, shape[1]):
-        answers[part] = _answer_part(learned, rows, normaliser)
+    for part, found in _answer_parts(learned, batch, normaliser):
+        answers[part] = found
     return answers
 
 
@@ -501,9 +492,18 @@ def find_best(learned: Learned, X: object) -> Array:
     """(rows,): index of the most probable class of each row."""
     batch = learned.rows.read(X, "answer", learned.statistics)[1]
     best = np.empty(batch.rows, dtype=np.int64)
-    for part, rows in split_for_answers(batch, len(learned.classes)):
-        best[part] = np.argmax(_answer_part(learned, rows, log_normalise), axis=1)
+    for part, found in _answer_parts(learned, batch, log_normalise):
+        best[part] = np.argmax(found, axis=1)
     return best
+
+
+def _answer_parts(learned: Learned, batch: Any, normaliser: Normaliser | None) -> Iterator[tuple[slice, Array]]:
+    """Yield slices of rows with at most ``ANSWERS_AT_A_TIME`` answers, and these (rows, classes)."""
+    step = max(1, ANSWERS_AT_A_TIME // max(len(learned.classes), 1))
+    for start in range(0, max(batch.rows, 1), step):
+        part = slice(start, min(start + step, batch.rows))
+        rows = batch if batch.rows <= step else batch.take_rows(np.arange(part.start, part.stop))
+        yield part, _answer_part(learned, rows, normaliser)
 
 
 def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) -> Array:
@@ -516,18 +516,6 @@ def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) 
     # (rows, classes), normalised by row shards on all cores
     joint = model.log_joint(cells)
     return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
-
-
-def split_for_answers(batch: Any, n_classes: int) -> Iterator[tuple[slice, Any]]:
-    """Split rows into parts of at most ``ANSWERS_AT_A_TIME`` answers."""
-    # rows per part
-    step = max(1, ANSWERS_AT_A_TIME // max(n_classes, 1))
-    if batch.rows <= step:
-        yield slice(0, batch.rows), batch
-        return
-    for start in range(0, batch.rows, step):
-        rows = np.arange(start, min(start + step, batch.rows))
-        yield slice(start, start + len(rows)), batch.take_rows(rows)
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------

@@ -1,18 +1,25 @@
-"""Cross-validation by subtraction: each fold is scored by the model of ``total - fold``."""
+"""Cross-validation by subtraction: each fold is scored by the model of ``total - fold``; and p-values of unusual rows.
+
+How unusual a row is under everything learned is judged by the rows that the model keeps, each left out. A row of none
+of the classes is unusual in two ways: its density p(x) is small, and no class is certain. Both are ranked among
+left-out rows, the logarithms of the ranks are added (Fisher's method), and the rank of that sum among left-out rows is
+the p-value. For rows like those learned it is uniform or larger.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.logspace import log_normalise
+from priory.core.sharding import space_evenly
 from priory.errors import DataError, StaleModelError
 from priory.evaluation.prediction_sets import FoldAnswers
-from priory.learning.learned import LabelEncoder, Learned, read_learned_rows, sample_learned_rows
+from priory.learning.learned import LabelEncoder, Learned, answer, read_learned_rows, sample_learned_rows
 from priory.learning.row_kind import Batch
 from priory.model.cells import Cells, RowSample, split_weights, take_rows
 from priory.model.model_statistics import ModelStatistics
@@ -179,8 +186,7 @@ def audit_membership(learned: Learned, sample: RowSample) -> MembershipAudit:
     scores = np.empty((folds, len(sample)))
     for f in range(folds):
         out = sample.take(np.flatnonzero(fold == f))
-        part = replace(model.observe(out.blocks, out.group, out.weight), sample=out)
-        scores[f] = answer_without(learned, part, sample.blocks)[rows, sample.group]
+        scores[f] = answer_without(learned, count_left_out(learned, out), sample.blocks)[rows, sample.group]
     is_out = fold == np.arange(folds)[:, None]  # (folds, rows)
     return MembershipAudit.of(np.where(is_out, np.nan, scores), scores[fold, rows])
 
@@ -190,3 +196,65 @@ def make_scores(learned: Learned, group: Array, log_p: Array, weight: Array | No
     from priory.evaluation.scores import Scores  # answers do without it
 
     return Scores.of(learned.classes[group], log_p, learned.classes, weight, logs=True)
+
+
+# -- how unusual a row is ----------------------------------------------------------------------------------------------
+
+
+MAX_ROWS_RANKED = 2000  # kept rows that new ones are compared with
+MAX_ROWS_SUBTRACTED = 200  # if each is left out by subtraction, which is slower
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Values of left-out rows, sorted, with their cumulative weights."""
+
+    values: Array  # (rows,)
+    weights: Array  # (rows,): of this value and all smaller ones
+
+    @classmethod
+    def of(cls, values: Array, weight: Array) -> Ranks:
+        order = np.argsort(values, kind="stable")
+        return cls(values[order], np.cumsum(weight[order]))
+
+    def find_share(self, x: Array) -> Array:
+        """(rows,): the share of values up to x, counting x itself: never zero."""
+        below = np.append(0.0, self.weights)[np.searchsorted(self.values, x, side="right")]
+        return np.asarray((1 + below) / (1 + self.weights[-1]))
+
+
+@dataclass(frozen=True)
+class UsualRows:
+    """What is usual: the density, the certainty, and the combination of both among left-out rows."""
+
+    density: Ranks
+    certainty: Ranks
+    combined: Ranks
+
+    @classmethod
+    def of(cls, learned: Learned) -> UsualRows:
+        """Leave out the rows that the model keeps, or some of them."""
+        scores, sample, model = judge_kept_rows(learned), learned.statistics.sample, learned.model()
+        assert sample is not None
+        assert scores.positions is not None
+        limit = MAX_ROWS_RANKED if model.can_leave_one_out else MAX_ROWS_SUBTRACTED
+        some = space_evenly(len(scores.positions), limit)
+        rows, weight = scores.positions[some], scores.weight[some]
+        values = model.leave_one_out_density(take_rows(sample.blocks, rows), sample.group[rows])
+        certainties = scores.log_probabilities[some].max(axis=1)
+        density, certainty = Ranks.of(values, weight), Ranks.of(certainties, weight)
+        return cls(density, certainty, Ranks.of(combine(density, certainty, values, certainties), weight))
+
+
+def combine(density: Ranks, certainty: Ranks, values: Array, certainties: Array) -> Array:
+    """(rows,): the sum of the log ranks of densities and certainties."""
+    return np.asarray(np.log(density.find_share(values)) + np.log(certainty.find_share(certainties)))
+
+
+def find_p_values(learned: Learned, X: object) -> Array:
+    """(rows,): the share of rows like those learned that are at least as unusual."""
+    usual = learned.statistics.derive("usual rows", lambda _: UsualRows.of(learned), repr(learned.rows.parameters))
+    batch = learned.rows.read(X, "answer", learned.statistics)[1]
+    values = learned.model().log_density(learned.rows.read_cells(batch))
+    certainties = answer(learned, X, log_normalise).max(axis=1)
+    return usual.combined.find_share(combine(usual.density, usual.certainty, values, certainties))

@@ -8,7 +8,7 @@ model of half of its rows, as a power of the number of rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.errors import DataError
 from priory.learning.learned import Learned, answer
-from priory.learning.left_out_scores import judge_kept_rows
+from priory.learning.left_out_scores import count_left_out, judge_kept_rows, subtract_part
 from priory.model.cells import Cells, TextCells
 from priory.text.token_bags import TokenBags
 from priory.text.token_features import MIN_FEATURE_COUNT
@@ -136,8 +136,7 @@ def expect_accuracy(learned: Learned, n: int) -> tuple[float | None, float | Non
     if sample is None or len(sample) < MIN_KEPT_ROWS:
         return None, None
     half = sample.take(pick_half(sample.group))
-    part = replace(learned.model().observe(half.blocks, half.group, half.weight), sample=half)
-    fewer = Learned(learned.rows, learned.statistics - part, unlabelled=learned.unlabelled)
+    fewer = subtract_part(learned, count_left_out(learned, half))
     error, error_of_half = (1 - float(judge_kept_rows(each).accuracy.value) for each in (learned, fewer))
     if error <= 0 or error_of_half <= 0:
         return 1 - error, 1 - error

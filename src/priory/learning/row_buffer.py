@@ -21,9 +21,8 @@ from priory.calibration.corrections import Corrections, RowCorrections, Successi
 from priory.core.content_hash import hash_value
 from priory.core.logspace import log_normalise_row
 from priory.learning.learned import Learned, settle
-from priory.learning.live_evidence import LiveCounts, can_follow_counts
 from priory.learning.row_kind import RowKind
-from priory.learning.standby import Standby, find_block
+from priory.learning.standby import LiveCounts, Standby, can_follow_counts, find_block
 from priory.model.cells import NO_LIMIT, RowSample, finish_row_hash
 from priory.model.model_statistics import ModelStatistics
 from priory.model.open_model import OpenModel, OpenSample, RowT

@@ -1,20 +1,29 @@
-"""Standby corrections, which can answer at once after a kept row was forgotten.
+"""Corrections after a row was forgotten: standby sets, and the evidence of all rows, followed row by row.
 
 Corrections depend on the kept rows, and deriving them anew takes part of a second. The kept rows are divided into
 blocks by their hashes, and each standby set is derived from a model that has never seen the rows of one block. When a
 row of that block is forgotten, its set answers until the corrections have been derived anew.
+
+Corrections are fitted to the kept rows. Of the other rows they hold only the evidence of each code, which is a function
+of counts: when such a row is forgotten, it is counted out, and nothing has to be fitted again. The evidence of texts is
+in no correction: the model itself gives it with each answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray as Array
 
+from priory.calibration.code_counts import count_learned_codes, find_log_ratios, find_log_shares
 from priory.calibration.corrections import Corrections
-from priory.learning.live_evidence import can_follow_counts
+from priory.calibration.encoded_rows import RowCodes
+from priory.model.model_statistics import log_class_prior
+from priory.model.open_model import RowT
 
 if TYPE_CHECKING:
     from priory.learning.learned import Learned
@@ -66,3 +75,50 @@ def _derive_without_block(learned: Learned, sample: RowSample, block: int) -> Co
     if not (left.n > 0).all():
         return None
     return replace(learned, statistics=replace(left, sample=rest)).derive_corrections()
+
+
+# -- the evidence of all rows, followed row by row ---------------------------------------------------------------------
+
+
+def can_follow_counts(corrections: Corrections | None, learned: Learned) -> bool:
+    """Whether corrections, as they were derived, depend on the kept rows alone, and the rest is counts."""
+    return corrections is not None and bool(corrections.members) and learned.reads_sample_alone()
+
+
+class LiveCounts:
+    """How often each code of the corrections was learned, in each class."""
+
+    def __init__(self, corrections: Corrections, model: Any) -> None:
+        self.encoding = corrections.encoding
+        self.columns = [RowCodes(column) for column in self.encoding.columns]
+        self.starts = self.encoding.starts[:-1].tolist()
+        # (classes, codes), and (codes,): whether the model counts the values of the column
+        self.total, self.is_counted = count_learned_codes(self.encoding, model, len(model.classes))
+        self._n_learned = self._n_forgotten = 0
+
+    def count_pending(
+        self,
+        learned: Sequence[tuple[RowT, int]],
+        forgotten: Sequence[tuple[RowT, int]],
+        list_cells: Callable[[RowT], Sequence[Any]],
+    ) -> None:
+        """Count the rows with their classes that were learned and forgotten since, besides those counted before."""
+        for rows, start, times in ((learned, self._n_learned, 1), (forgotten, self._n_forgotten, -1)):
+            for row, group in islice(rows, start, None):
+                self._count(list_cells(row), group, times)
+        self._n_learned, self._n_forgotten = len(learned), len(forgotten)
+
+    def _count(self, cells: Sequence[Any], group: int, times: int) -> None:
+        for start, column, cell in zip(self.starts, self.columns, cells, strict=True):
+            code = column.encode(cell)
+            if 0 <= code < column.missing:
+                self.total[group, start + code] += times
+
+    def update(self, corrections: Corrections, n: Array) -> Corrections:
+        """The same corrections with the evidence of all rows; ``n`` (classes,) is the number of rows of each class."""
+        evidence = corrections.evidence
+        assert evidence is not None
+        if not self.columns:
+            return replace(corrections, evidence=replace(evidence, log_prior=log_class_prior(n, "estimated")))
+        ratios = np.where(self.is_counted, find_log_ratios(self.encoding, self.total), evidence.log_ratios)
+        return replace(corrections, evidence=replace(evidence, log_prior=find_log_shares(n), log_ratios=ratios))

@@ -28,7 +28,7 @@ from priory.text.text_model import TextModel, is_valid_alpha
 from priory.text.token_bags import AnyDocuments, TokenBags
 from priory.text.token_features import read_kept_bags
 from priory.text.tokenizer import Tokenizer, load_stop_words
-from priory.text.vocabulary import Vocabulary, build_vocabulary, find_unmatched_entries
+from priory.text.vocabulary import VOCABULARY_PARAMETERS, Vocabulary, build_vocabulary, find_unmatched_entries
 
 if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator
@@ -103,17 +103,8 @@ class TextRows(RowKind[TextBatch]):
             extra_tokens=p.extra_tokens,
             reader=p.reader,
         )
-        return build_vocabulary(
-            tokenizer,
-            min_df=p.min_df,
-            max_df=p.max_df,
-            max_features=p.max_features,
-            max_tokens=p.max_tokens,
-            vocabulary=p.vocabulary,
-            unknown=p.unknown,
-            buckets=p.buckets,
-            salt=self.salt or 0,
-        )
+        declared = {name: getattr(p, name) for name in VOCABULARY_PARAMETERS}
+        return build_vocabulary(tokenizer, salt=self.salt or 0, **declared)
 
     @cached_property
     def text_model(self) -> TextModel:

@@ -29,6 +29,7 @@ from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.errors import NotLearnedError
 from priory.learning.learned import Learned
+from priory.learning.left_out_scores import count_left_out, subtract_part
 from priory.learning.row_kind import RowKind
 from priory.model.cells import Cells, RowSample, TextCells, take_rows
 from priory.model.model_statistics import ModelStatistics
@@ -171,7 +172,6 @@ def answer_left_out_folds(learned: Learned, sample: RowSample, fold: Array) -> A
     for k in range(int(fold.max()) + 1):
         out = np.flatnonzero(fold == k)
         left_out = sample.take(out)
-        part = learned.model().observe(left_out.blocks, left_out.group, left_out.weight)
-        rest = Learned(learned.rows, learned.statistics - replace(part, sample=left_out))
+        rest = replace(subtract_part(learned, count_left_out(learned, left_out)), unlabelled=None)
         answers[out] = rest.calibrated().log_probabilities(left_out.blocks)
     return answers

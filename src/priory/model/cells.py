@@ -23,14 +23,7 @@ from typing import ClassVar, Literal, Protocol, Self
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.core.content_hash import (
-    WORD_MASK,
-    digest_bytes,
-    hash_bytes,
-    hash_value,
-    scramble_bits,
-    scramble_number,
-)
+from priory.core.content_hash import WORD_MASK, digest_bytes, hash_bytes, hash_value, scramble_bits, scramble_number
 from priory.core.sharding import ColumnSubset, map_shards
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics, register_record
 from priory.errors import NotLearnedError
@@ -69,9 +62,6 @@ class Cells(Protocol):
 
     def find_missing(self) -> Array:
         """Whether each cell is missing, (rows, columns)."""
-
-    def rank_column(self, column: int) -> Array:
-        """Numbers (rows,) that are equal for equal cells of one column; -inf for missing cells."""
 
     def hash_columns(self) -> Sequence[Array]:
         """64-bit hashes (rows,) for each column, the same on every machine; zero for missing cells."""
@@ -217,10 +207,6 @@ class TextCells:
 
     def find_missing(self) -> Array:
         return ~find_nonempty_texts(self.data)[:, None]
-
-    def rank_column(self, column: int) -> Array:
-        # texts are compared by their hashes
-        return np.unique(self.hash_columns()[0], return_inverse=True)[1].astype(float)
 
     def hash_columns(self) -> Sequence[Array]:
         if isinstance(self.data, TokenBags):

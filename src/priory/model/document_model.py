@@ -10,16 +10,11 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.logspace import log_sum_exp
-from priory.core.sparse_rows import SparseRows, sum_entries
-from priory.model.cells import Cells, TextCells
-from priory.model.model_statistics import (
-    ClassModel,
-    ModelStatistics,
-    ResolvedPrior,
-)
+from priory.core.sparse_rows import sum_entries
+from priory.model.cells import Cells
+from priory.model.model_statistics import ClassModel, ModelStatistics, ResolvedPrior, take_documents
 from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments
-from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +39,7 @@ class DocumentModel(ClassModel):
 
     def observe(self, cells: Sequence[Cells], group: Array, weight: Array | None) -> ModelStatistics:
         """Statistics of documents, over the classes of this model."""
-        return observe_documents(self.text, _read_documents(cells), self.classes, group, weight)
+        return observe_documents(self.text, take_documents(*cells), self.classes, group, weight)
 
     @property
     def encoded_widths(self) -> list[int]:
@@ -59,7 +54,7 @@ class DocumentModel(ClassModel):
 
     def log_joint(self, cells: Sequence[Cells]) -> Array:
         """log p(c, text) up to a constant for each document, (documents, classes)."""
-        return self.text.score(self.records, _read_documents(cells)) + self.log_prior()
+        return self.text.score(self.records, take_documents(*cells)) + self.log_prior()
 
     def log_density(self, cells: Sequence[Cells]) -> Array:
         """log p(text) / p(text by the token shares of all classes together), per token: (documents,)."""
@@ -77,7 +72,7 @@ class DocumentModel(ClassModel):
         """
         # the same token draws for every kind of model: others have no likelihood of a single token
         text = replace(self.text, model="binary" if self.text.binary else "multinomial", alpha=1.0)
-        documents = text.read_bags(_read_documents(cells))
+        documents = text.vocabulary.read_bags(take_documents(*cells))
         pooled = tuple(record.pool_classes() for record in self.records)
         counts = text.select_counts(pooled)
         indptr, ids, times = text.vocabulary.encode(documents, counts)
@@ -98,11 +93,11 @@ class DocumentModel(ClassModel):
 
     def log_likelihood_terms(self, cells: Sequence[Cells]) -> Array:
         """log p(text | c) up to a constant, (documents, classes, 1)."""
-        return self.text.score(self.records, _read_documents(cells))[:, :, None]
+        return self.text.score(self.records, take_documents(*cells))[:, :, None]
 
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """Leave-one-out log p(text | c), (documents, classes, 1): each document is scored by the model without it."""
-        return self.text.leave_one_out(self.records, _read_documents(cells), group)[:, :, None]
+        return self.text.leave_one_out(self.records, take_documents(*cells), group)[:, :, None]
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """Leave-one-out log p(c, text), (documents, classes)."""
@@ -119,13 +114,9 @@ class DocumentModel(ClassModel):
     def count_values(self, block: int, column: int) -> None:
         """Return None: there are no columns of values."""
 
-    def choose_token_features(self, min_count: int = MIN_FEATURE_COUNT) -> tuple[TokenFeatures, ...]:
-        """The tokens that corrections may have weights for."""
-        return (self.text.choose_features(self.records, min_count),)
-
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
-        """Encode the documents as sparse rows over these tokens."""
-        return [self.text.encode_features(chosen, _read_documents(cells)) for chosen in features]
+    def list_texts(self) -> list[tuple[TextModel, TextRecords, int]]:
+        """The text model with its records; the documents are the first block."""
+        return [(self.text, self.records, 0)]
 
 
 def observe_documents(
@@ -134,9 +125,3 @@ def observe_documents(
     """Statistics of documents; ``group`` (documents,) is the class number of each."""
     n = np.bincount(group, weight, minlength=len(classes)).astype(float)
     return ModelStatistics(classes, n, text.count(documents, group, len(classes), weight))
-
-
-def _read_documents(cells: Sequence[Cells]) -> AnyDocuments:
-    [column] = cells
-    assert isinstance(column, TextCells)
-    return column.data

@@ -13,6 +13,7 @@ from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.logspace import log
+from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import (
     ROW_SUM_TOLERANCE,
     Statistics,
@@ -25,7 +26,9 @@ from priory.errors import DataError, KindError
 from priory.model.cells import Cells, RowSample, TextCells, place_columns, take_columns
 from priory.model.schema import Schema, instantiate_family
 from priory.text.normal_forms import Document
+from priory.text.text_model import TextModel, TextRecords
 from priory.text.token_bags import AnyDocuments, count_letters
+from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 
 ClassPrior = str | Mapping[Hashable, float] | Sequence[float] | Array  # "estimated", "uniform", or probabilities
 
@@ -260,6 +263,12 @@ def measure_text_length(text: Document) -> float:
     return max(letters, MIN_TEXT_LETTERS) / 1000
 
 
+def take_documents(cells: Cells) -> AnyDocuments:
+    """The documents of a column of texts."""
+    assert isinstance(cells, TextCells)
+    return cells.data
+
+
 @dataclass(frozen=True, eq=False)
 class EvidenceTerms:
     """log p(x_b | c) of each part b of a model; part 0 is the class prior."""
@@ -319,6 +328,21 @@ class ClassModel(ABC):
         counts = np.repeat(self.statistics.n[None], len(own), axis=0)  # (classes of the rows, classes)
         counts[np.arange(len(own)), own] -= 1
         return np.stack([log_class_prior(n, self.class_prior) for n in counts])[place]
+
+    # -- the tokens of texts -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def list_texts(self) -> list[tuple[TextModel, TextRecords, int]]:
+        """The text model, the records and the block of each column of texts."""
+
+    def choose_token_features(self, min_count: int = MIN_FEATURE_COUNT) -> tuple[TokenFeatures, ...]:
+        """For each column of texts, the tokens that corrections may have weights for."""
+        return tuple(text.choose_features(records, min_count) for text, records, _ in self.list_texts())
+
+    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
+        """Encode the documents of each column of texts as sparse rows over these tokens."""
+        pairs = zip(features, self.list_texts(), strict=True)
+        return [chosen.encode(take_documents(cells[b]), text.vocabulary) for chosen, (text, _, b) in pairs]
 
     # -- the parts -----------------------------------------------------------------------------------------------
 

@@ -174,7 +174,7 @@ class ColumnBlock:
         """Convert cells to the form that a sample of rows stores: texts become bags of tokens."""
         if not isinstance(cells, TextCells):
             return cells
-        return TextCells(self.text_family().build_model().read_bags(cells.data))
+        return TextCells(self.text_family().build_model().vocabulary.read_bags(cells.data))
 
     def text_family(self) -> Text:
         """The family of a column of texts."""

@@ -21,17 +21,25 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.logspace import log_sum_exp
-from priory.core.sparse_rows import SparseRows
-from priory.families import Text
 from priory.families.base import AnyFamily
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
 from priory.families.leave_one_out import LeaveOneOutResult
-from priory.families.text import TextStatistics
+from priory.families.text import split_record
 from priory.families.value_counts import ValueCounts
-from priory.model.cells import BlockRecord, CellData, Cells, TextCells, find_filled, take_columns, take_rows
+from priory.model.cells import (
+    BlockRecord,
+    CellData,
+    Cells,
+    LabelCells,
+    NumberCells,
+    TextCells,
+    find_filled,
+    take_columns,
+    take_rows,
+)
 from priory.model.model_statistics import ClassModel, ModelStatistics, ResolvedPrior, observe_cells
 from priory.model.schema import Candidate, ColumnBlock, Schema, family_with_prior, instantiate_family
-from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
+from priory.text.text_model import TextModel, TextRecords
 
 EVIDENCE_TIE_TOLERANCE = 1e-6  # nats
 
@@ -113,6 +121,7 @@ def _leave_out_by_value(
     evidence, terms = np.empty((rows, len(record))), np.empty((rows, classes, len(record)))
     for j, counts in enumerate(record):
         column = cells.take_columns(np.array([j]))
+        assert isinstance(column, NumberCells | LabelCells)  # texts have a closed form of their own
         # distinct pairs of value and class; ``back`` (rows,) is the pair of each row
         pairs = np.stack([column.rank_column(0), group.astype(float)])
         _, first, back = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
@@ -306,23 +315,14 @@ class Model(ClassModel):
                 return counted[column].values, counted[column].counts
         return None
 
-    def choose_token_features(self, min_count: int = MIN_FEATURE_COUNT) -> tuple[TokenFeatures, ...]:
-        """For each column of texts, the tokens that corrections may have weights for."""
-        return tuple(family.choose_features(record, min_count) for family, record, _ in self._list_texts())
-
-    def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
-        """Encode the documents of each column of texts as sparse rows over these tokens."""
-        texts = [(family, cells[b]) for family, _, b in self._list_texts()]
-        return [
-            family.encode_features(chosen, x.data)
-            for chosen, (family, x) in zip(features, texts, strict=True)
-            if isinstance(x, TextCells)
-        ]
-
-    def _list_texts(self) -> list[tuple[Text, TextStatistics, int]]:
-        """Family, statistics and block index of each column of texts."""
+    def list_texts(self) -> list[tuple[TextModel, TextRecords, int]]:
+        """The text model, the records and the block of each column of texts."""
         blocks = enumerate(zip(self.schema.blocks, self.statistics.parts, strict=True))
-        return [(block.text_family(), records[0], b) for b, (block, records) in blocks if block.kind == "text"]
+        return [
+            (block.text_family().build_model(), split_record(records[0]), b)
+            for b, (block, records) in blocks
+            if block.kind == "text"
+        ]
 
     # -- leave-one-out scores of learned rows --------------------------------------------------------------------
 

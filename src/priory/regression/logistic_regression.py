@@ -180,11 +180,7 @@ class BayesianLogisticRegression(ClassifierMixin, ProbabilisticClassifier, BaseE
     @optional_method
     @replace_state
     def partial_fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn more rows, with the current posterior as the prior; the first call needs all classes.
 

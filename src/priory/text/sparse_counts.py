@@ -27,9 +27,7 @@ TABLES_IN_MEMORY = 3  # at once, each (tokens, classes): the counts, the weights
 
 
 @register_record(
-    "SparseCounts",
-    axes={"ends": "v", "classes": "b", "values": "b"},
-    dtypes={"ends": "i8", "classes": "i4"},
+    "SparseCounts", axes={"ends": "v", "classes": "b", "values": "b"}, dtypes={"ends": "i8", "classes": "i4"}
 )
 @dataclass(frozen=True, eq=False)
 class SparseCounts(Statistics):

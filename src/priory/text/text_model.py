@@ -19,7 +19,7 @@ from priory.errors import DataError
 from priory.text import document_models
 from priory.text.normal_forms import Document
 from priory.text.sparse_counts import SparseCounts, make_dense_counts
-from priory.text.token_bags import AnyDocuments, TokenBags
+from priory.text.token_bags import AnyDocuments
 from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.token_features import MIN_FEATURE_COUNT, SingleTextReader, TokenFeatures
 from priory.text.tokenizer import Tokenizer
@@ -83,10 +83,6 @@ class TextModel:
     def count(self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None = None) -> TextRecords:
         """Count documents; ``group`` (documents,) is the class of each, 0 .. groups - 1."""
         return self.vocabulary.count(documents, group, groups, weight, self.binary)
-
-    def read_bags(self, documents: AnyDocuments) -> TokenBags:
-        """Tokenize the documents; the result can be learned, forgotten and scored like the texts."""
-        return self.vocabulary.read_bags(documents)
 
     def select_counts(self, records: TextRecords) -> BagCounts:
         """The counts of the tokens in use."""
@@ -170,10 +166,6 @@ class TextModel:
         """The tokens in use that occur in at least ``min_count`` documents."""
         choose = partial(TokenFeatures.of, min_count=min_count)
         return self.select_counts(records).derive("features", choose, min_count)
-
-    def encode_features(self, features: TokenFeatures, documents: AnyDocuments) -> SparseRows:
-        """Encode documents as sparse rows of unit length, with a column for each feature."""
-        return features.encode(documents, self.vocabulary)
 
     @property
     def leaves_out_in_closed_form(self) -> bool:

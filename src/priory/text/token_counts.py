@@ -166,10 +166,7 @@ class TokenCounts(BagCounts):
         if np.array_equal(self.ends, other.ends) and np.array_equal(self.arena, other.arena):
             return replace(self, missed=missed), replace(other, missed=missed)
         arena, ends, own_rows, rows = self._join_vocabularies(other)
-        return (
-            self._spread_counts(arena, ends, own_rows, missed),
-            other._spread_counts(arena, ends, rows, missed),
-        )
+        return (self._spread_counts(arena, ends, own_rows, missed), other._spread_counts(arena, ends, rows, missed))
 
     def _join_vocabularies(self, other: TokenCounts) -> tuple[Array, Array, Array, Array]:
         """Sorted union of two vocabularies (arena and ends), and the positions in it of the tokens of each record."""

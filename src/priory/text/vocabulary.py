@@ -449,6 +449,9 @@ class HashedVocabulary(Vocabulary):
         return numbers
 
 
+VOCABULARY_PARAMETERS = ("min_df", "max_df", "max_features", "max_tokens", "vocabulary", "unknown", "buckets")
+
+
 def build_vocabulary(
     tokenizer: Tokenizer,
     *,
