@@ -7,7 +7,7 @@ less than 1e-15. The peer is logistic regression on tf-idf of words and pairs of
 the 100,000 most frequent), its strength tuned by log loss in three folds of at most 2,000 texts. fastText, where it is
 installed, is run once for five epochs on words and pairs.
 
-How strongly a shift of all texts alike is held back (``SHIFT_HOLD``) was chosen by looking at all sets and at the texts
+How strongly a shift of all texts alike is held back (``Reach.hold``) was chosen by looking at all sets and at the texts
 from elsewhere: 10, 20, 33, and no shift at all.
 """
 

@@ -400,7 +400,13 @@ def test_words_of_headers_have_a_prefix_and_those_that_name_the_mailbox_are_left
     assert text.startswith("[=]\nFree!\n\nhi\n\n")
     assert "listid" not in text
     assert "xpriory" not in text
-    assert mail_module.read_mail(raw, "mail_body").text == "[-]\nFree!\n\nhi"
+    assert mail_module.read_mail(raw, "mail_body").text == "[-]\nFree!\n\nhi\n\ncapital:Free"
+
+
+def test_words_with_capitals_are_listed_once_in_capitals_and_with_one():
+    raw = b"Subject: FREE Prize\n\nClaim your FREE prize: I am iPhone 15 \xc3\x84PFEL"
+    assert prefixed(raw, "caps") == ["FREE", "ÄPFEL"]
+    assert prefixed(raw, "capital") == ["Prize", "Claim", "I", "iPhone"]
 
 
 def test_a_colon_stands_only_inside_of_prefixed_words():

@@ -45,8 +45,9 @@ from priory.calibration.tempering import (
 )
 from priory.calibration.text_refinement import (
     NO_FINER_TOKENS,
-    SHIFT_HOLD,
+    OTHER_TEXTS,
     FinerTokens,
+    Reach,
     collect_text_terms,
     refine_texts,
 )
@@ -222,7 +223,7 @@ class Calibrator:
     # only for models of a single text:
     refine: bool = True  # whether a regression on its words is fitted
     finer: FinerTokens = NO_FINER_TOKENS  # what that regression may weigh besides words
-    hold: float = SHIFT_HOLD  # extra penalty on the direction of the mean text
+    reach: Reach = OTHER_TEXTS  # how far it goes from naive Bayes
     keeps_rows: bool = True  # whether rows are kept with the corrections, to complete others
 
     def reads_sample_alone(self, model: CalibratableModel, weight: Array | None) -> bool:
@@ -292,7 +293,7 @@ class Calibrator:
             return _fit_tempering_alone(model, cells, group, order._replace(fold=0 * order.fold) if few else order)
         if _has_text_alone(model):
             if self.refine:
-                return refine_texts(model, cells, group, order, judged, self.finer, self.hold)
+                return refine_texts(model, cells, group, order, judged, self.finer, self.reach)
             return _fit_tempering_alone(model, cells, group, order)
         return fit_corrections(_collect_rows(model, cells, group, order, judged, n_rows))
 

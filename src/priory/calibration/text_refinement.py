@@ -93,7 +93,17 @@ MIN_SHARE_OF_BASE_LOSS = 0.02
 KEPT_SMOOTHING = 1.0
 MAX_CELLS_TO_TEMPER = 1 << 20  # rows times classes
 TINY = 1e-30  # avoids a division by zero
-SHIFT_HOLD, NO_HOLD = 20.0, 1.0  # penalty on the direction of the mean text, relative to other directions
+
+
+class Reach(NamedTuple):
+    """How far a regression goes from naive Bayes: far for texts like those learned, less for texts from elsewhere."""
+
+    hold: float  # penalty on the direction of the mean text, relative to other directions
+    share: float = 1.0  # of its weights that are used; one half is the geometric mean of both answers
+    max_few: int = MAX_FEW_TEXTS  # texts, up to which the token shares of all of them are the prior
+
+
+SAME_SOURCE, OTHER_TEXTS, OTHER_MAILBOXES = Reach(1.0), Reach(20.0), Reach(20.0, 0.5, 300)
 
 
 def refine_texts(
@@ -103,20 +113,17 @@ def refine_texts(
     order: RowFolds,
     judged: Array,
     finer: FinerTokens,
-    hold: float,
+    reach: Reach,
 ) -> Corrections:
-    """Fit corrections to texts that the model has learned; the folds ``judged`` are left out in turn.
-
-    ``hold`` is the penalty on the direction of the mean text, relative to other directions.
-    """
+    """Fit corrections to texts that the model has learned; the folds ``judged`` are left out in turn."""
     [column] = cells
     assert isinstance(column, TextCells)
     assert isinstance(column.data, TokenBags)
     bags = [TextCells(replace(column.data, pairs=None))]
     terms = collect_text_terms(model, bags, group, order.weight, order.fold, [*judged.tolist(), -1])
     texts = LeftOutTexts(group, order.weight, [np.flatnonzero(order.fold == k) for k in judged], terms)
-    few = _has_few_texts(model, column.data, order.weight)
-    chosen = _choose_features(TextFitter(texts, model, column.data, hold, few), finer)
+    few = _has_few_texts(model, column.data, order.weight, reach.max_few)
+    chosen = _choose_features(TextFitter(texts, model, column.data, reach, few), finer)
     own = texts.judged, group[texts.judged]  # the index of the true class of each validation row
     refined = log_normalise(to_classes(chosen.search.left_out))[own]
     pool = MemberPool(np.ones(1), fit_share(refined, -texts.base_losses, order.weight[texts.judged]))
@@ -127,10 +134,10 @@ def refine_texts(
     return Corrections(tempering, no_codes, evidence, (chosen.make_member(len(log_prior)),), pool, tokens)
 
 
-def _has_few_texts(model: CalibratableModel, bags: TokenBags, weight: Array) -> bool:
+def _has_few_texts(model: CalibratableModel, bags: TokenBags, weight: Array, max_few: int) -> bool:
     """Whether texts are few, and given with the token of each, but for those that are alone in their class."""
     n = model.statistics.n
-    is_small = n.sum() <= MAX_FEW_TEXTS and len(bags.ids) * len(n) <= MAX_CELLS
+    is_small = n.sum() <= max_few and len(bags.ids) * len(n) <= MAX_CELLS
     return bool(is_small and n.sum() - weight.sum() <= (n == 1).sum())
 
 
@@ -242,6 +249,7 @@ class RefinedTexts:
     features: TokenFeatures
     centre: TextCentre  # of all rows
     search: StrengthSearch
+    share: float  # of the regression that is used
 
     @classmethod
     def of(
@@ -250,14 +258,14 @@ class RefinedTexts:
         model: CalibratableModel,
         cells: Sequence[Cells],
         features: TokenFeatures,
-        hold: float,
+        reach: Reach,
         few: bool,
     ) -> RefinedTexts:
         """Fit to texts; ``few`` of them have the token shares as prior, unless pairs are counted."""
         [rows] = model.encode_tokens((features,), cells)
         *folds, everything = texts.list_learned()
         refined = drop_single_tokens(rows) if few else rows
-        common = find_common_direction(refined, texts.weight, hold)
+        common = find_common_direction(refined, texts.weight, reach.hold)
         count: CountKept | None = KeptEvidence.of if features.n_tokens < len(features) else None
         if few and count is None:
             shares = measure_shares(rows, texts, everything)
@@ -273,7 +281,10 @@ class RefinedTexts:
             make_centre(terms, learned, centre.tempering).problem
             for terms, learned in zip(texts.terms, folds, strict=False)
         ]
-        return cls(features, centre, search_strength(of_folds, texts.folds, TOKEN_STRENGTHS))
+        found = search_strength(of_folds, texts.folds, TOKEN_STRENGTHS)
+        for problem, judged in zip(of_folds, texts.folds, strict=True):
+            found.left_out[judged] = reach.share * found.left_out[judged] + (1 - reach.share) * problem.offset[judged]
+        return cls(features, centre, found, reach.share)
 
     @property
     def is_refined(self) -> bool:
@@ -284,7 +295,7 @@ class RefinedTexts:
         """Return the regression on all rows as a member."""
         weights = np.zeros((1, n_classes))
         if self.is_refined:
-            added = to_classes(solve_regression(self.centre.problem, self.search))
+            added = self.share * to_classes(solve_regression(self.centre.problem, self.search))
             added += 0.0 if self.centre.kept_weights is None else self.centre.kept_weights
             weights = np.concatenate([weights, added])
         return LinearMember(weights, NO_PAIRS, self.is_refined)
@@ -297,12 +308,12 @@ class TextFitter:
     texts: LeftOutTexts
     model: CalibratableModel
     bags: TokenBags
-    hold: float
+    reach: Reach
     few: bool  # see `RefinedTexts.of`
 
     def fit(self, features: TokenFeatures) -> RefinedTexts:
         """Fit a regression over these tokens."""
-        return RefinedTexts.of(self.texts, self.model, [TextCells(self.bags)], features, self.hold, self.few)
+        return RefinedTexts.of(self.texts, self.model, [TextCells(self.bags)], features, self.reach, self.few)
 
     def take_rows(self, max_rows: int) -> TextFitter:
         """Take rows that are spaced evenly, if there are too many."""

@@ -28,7 +28,7 @@ from priory.model.two_sided_evidence import weigh_both_sides
 from priory.text.normal_forms import Document, Reader
 from priory.text.sparse_counts import SparseCounts
 from priory.text.token_counts import BagCounts, TokenCounts
-from priory.text.tokenizer import Analyzer
+from priory.text.tokenizer import Analyzer, find_token_spans
 from priory.text.vocabulary import FixedVocabulary, check_words_kept
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class TextClassifier(CorrectedClassifier):
     reader : "text", "mail" or "mail_body"
         Documents are texts; or messages, whose words count with a prefix that says where they stood: headers
         (``from:``), links (``url:``), tags (``html:``), attachments (``part:``, ``file:``), text that is not shown
-        (``hidden:``). "mail_body" leaves out all headers but the subject.
+        (``hidden:``), or that it has capitals (``caps:``). "mail_body" leaves out all headers but the subject.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out.
     vocabulary : iterable of str, optional
@@ -96,7 +96,8 @@ class TextClassifier(CorrectedClassifier):
     refine : "auto", True or False
         Let a logistic regression over the tokens, centred on naive Bayes, correct it as far as that helps texts left
         out. "auto" is careful: a shift of all texts alike, which is what carries over least to texts from elsewhere, is
-        held back. True goes as far as texts like those learned gain from it, and keeps more of them (``memory``).
+        held back, and of mail half of it is used. True goes as far as texts like those learned gain from it, and keeps
+        more of them (``memory``).
     pairs : "auto", True or False
         Whether the refinement weighs pairs of neighbours too, which are words, single letters, punctuation and emoji:
         if that clearly helps texts that are left out and there are not too many ("auto"), always, or never. "auto"
@@ -452,8 +453,9 @@ def explain_document(
     counted = model.select_counts(records)
     # table (tokens, classes): log-likelihood of each token; constant (classes,): of a text without any
     table, constant = model.token_weights(records)
-    row_of_token = model.vocabulary.number_tokens(document, counted)
-    lines = ledger.make_token_lines(document, model.vocabulary.tokenizer, row_of_token, table, model.binary)
+    spans = find_token_spans(document, model.vocabulary.tokenizer)
+    row_of_token = model.vocabulary.number_tokens([token for token, _, _ in spans], counted)
+    lines = ledger.make_token_lines(spans, row_of_token, table, model.binary)
     if model.model == "bernoulli":
         # Bernoulli weights are log-odds against absence: show log p(present | c), and absent words in one line
         rows = np.array([row_of_token[line.name] for line in lines], dtype=np.int64)

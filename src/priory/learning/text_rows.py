@@ -265,13 +265,14 @@ class TextRows(RowKind[TextBatch]):
 
     def calibrator(self) -> Calibrator:
         from priory.calibration.calibrator import Calibrator  # answers do without it
-        from priory.calibration.text_refinement import NO_HOLD, SHIFT_HOLD, FinerTokens
+        from priory.calibration.text_refinement import OTHER_MAILBOXES, OTHER_TEXTS, SAME_SOURCE, FinerTokens
 
         refine = self.parameters.refine
         # refined corrections have many weights; tempering alone has a few
         max_texts = sys.maxsize if refine else MAX_TEXTS_TO_CALIBRATE
-        hold = NO_HOLD if refine is True else SHIFT_HOLD
-        return Calibrator(max_texts, bool(refine), FinerTokens(*self.finer_tokens), hold)
+        elsewhere = OTHER_TEXTS if self.parameters.reader == "text" else OTHER_MAILBOXES
+        reach = SAME_SOURCE if refine is True else elsewhere
+        return Calibrator(max_texts, bool(refine), FinerTokens(*self.finer_tokens), reach)
 
     @property
     def tokenizers(self) -> list[Tokenizer]:

@@ -326,15 +326,15 @@ class TokenEvidence(NamedTuple):
 
 
 def make_token_lines(
-    document: Document, tokenizer: Tokenizer, row_of_token: Mapping[str, int], table: WeightTable, binary: bool
+    spans: Sequence[tuple[str, int, int]], row_of_token: Mapping[str, int], table: WeightTable, binary: bool
 ) -> list[LedgerLine]:
-    """Make a line for each token of a text that has a row in ``table`` (tokens, classes).
+    """Make a line for each token of a text (with its start and end) that has a row in ``table`` (tokens, classes).
 
     Tokens that are counted in one row have one line, with the name of the first.
     """
     found: dict[str, list[tuple[int, int]]] = {}
     names: dict[int, str] = {}
-    for token, start, end in find_token_spans(document, tokenizer):
+    for token, start, end in spans:
         name = token if token in row_of_token else UNKNOWN_TOKEN
         if name in row_of_token:
             found.setdefault(names.setdefault(row_of_token[name], name), []).append((start, end))

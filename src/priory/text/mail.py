@@ -2,8 +2,8 @@
 
 The text has the subject, the addresses and the visible text of all parts; then, under a prefix, words that say where
 they stood: headers (``from:``, ``xmailer:``), links (``url:``), tags of HTML (``html:``), types and names of
-attachments (``part:``, ``file:``), hidden text (``hidden:``), and what was cut or guessed (``flag:``). A colon stands
-only inside of such words.
+attachments (``part:``, ``file:``), hidden text (``hidden:``), words with capitals (``caps:FREE``, ``capital:Free``),
+and what was cut or guessed (``flag:``). A colon stands only inside of such words.
 
 Every step has a limit, so that no message takes much time or memory: 1 MB of any mail takes about a tenth of a second.
 """
@@ -47,7 +47,7 @@ HEADER_PREFIXES_TO_SKIP = (b"x-spam-", b"x-priory-", b"list-")
 MAX_VALUES_PER_HEADER = 10
 MAX_PREFIX_CHARACTERS = 30
 MAX_PREFIXED_WORDS = 20_000  # of a message
-MAX_HIDDEN_WORDS = 5_000
+MAX_HIDDEN_WORDS = MAX_CAPITALS = 5_000
 
 MAIL_FLAG_MESSAGES = {  # after "3 messages: "
     "cut": "too long; the rest was ignored",
@@ -82,7 +82,7 @@ def read_mail(raw: bytes, reader: Reader = "mail") -> MailText:
     <BLANKLINE>
     At noon & not later
     <BLANKLINE>
-    subject:Lunch contenttype:text contenttype:html part:text part:html
+    capital:Lunch capital:At subject:Lunch contenttype:text contenttype:html part:text part:html
     """
     flags: Flags = {}
     raw = _prepare_message(raw, flags)
@@ -93,7 +93,7 @@ def read_mail(raw: bytes, reader: Reader = "mail") -> MailText:
     text = normalize_mail(visible, flags).strip()
     if reader == "text":
         return MailText(text, tuple(flags))
-    words = _list_prefixed_words(headers if reader == "mail" else {}, parts, flags)
+    words = [*_list_capitals(text), *_list_prefixed_words(headers if reader == "mail" else {}, parts, flags)]
     body = _join_texts(text.replace(":", " "), normalize_mail(" ".join(words), flags))
     return MailText(f"{MARKS[reader]}{body}", tuple(flags))
 
@@ -194,6 +194,12 @@ def _list_prefixed_words(headers: Headers, parts: list[PartText], flags: Flags) 
         for prefix, words in (*part.words, ("hidden", hidden)):
             body.update(dict.fromkeys(f"{prefix}:{word[:MAX_WORD_CHARACTERS]}" for word in words))
     return [*found, *body, *(f"flag:{flag}" for flag in flags)][:MAX_PREFIXED_WORDS]
+
+
+def _list_capitals(text: str) -> list[str]:
+    """Words with capitals, each once: the tokens themselves are in lower case."""
+    words = [word for word in dict.fromkeys(WORD_PATTERN.findall(text)) if word != word.lower()][:MAX_CAPITALS]
+    return [f"{'caps' if w.isupper() and len(w) > 1 else 'capital'}:{w[:MAX_WORD_CHARACTERS]}" for w in words]
 
 
 def _prefix_header_words(headers: Headers, flags: Flags) -> Iterator[str]:

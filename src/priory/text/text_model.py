@@ -144,7 +144,7 @@ class TextModel:
     def tabulate_words(self, records: TextRecords, words: Sequence[str]) -> EstimateTable:
         """P(word | class) of some words."""
         counts = check_words_kept(self.select_counts(records))
-        row_of_token = {token: row for row, token in enumerate(counts.tokens())}
+        row_of_token = self.vocabulary.number_tokens(words, counts)
         unknown = [word for word in words if word not in row_of_token]
         if unknown:
             raise DataError(f"the model has no word {unknown[0]!r}; it may be stemmed, lowered or too rare.")

@@ -194,9 +194,11 @@ class Vocabulary(ABC):
         """The tokens in use, as strings."""
         return check_words_kept(counts).tokens()
 
-    def number_tokens(self, document: Document, counts: BagCounts) -> Mapping[str, int]:
-        """The row of each token in ``counts``, at least of those that the document has."""
-        return check_words_kept(counts).derive("rows", _number_tokens)
+    def number_tokens(self, tokens: Iterable[str], counts: BagCounts) -> Mapping[str, int]:
+        """The row in ``counts`` of each of these tokens that is there, and of the slot of unknown ones."""
+        words = list(dict.fromkeys([*tokens, UNKNOWN_TOKEN]))
+        rows = check_words_kept(counts).index("whole").find_columns(*reading.encode_vocabulary(words))
+        return {word: row for word, row in zip(words, rows.tolist(), strict=True) if row >= 0}
 
     @property
     def grows(self) -> bool:
@@ -434,13 +436,12 @@ class HashedVocabulary(Vocabulary):
         rows = encode_hashed_documents(documents, self.tokenizer, self.buckets, self.salt)
         return np.zeros(0, np.uint8), np.zeros(0, np.int64), rows
 
-    def number_tokens(self, document: Document, counts: BagCounts) -> Mapping[str, int]:
-        """The bucket of each token of the document, which has the words that the model does not keep."""
+    def number_tokens(self, tokens: Iterable[str], counts: BagCounts) -> Mapping[str, int]:
+        """The bucket of each of these tokens, which the model does not keep."""
         if self.tokenizer.analyzer != "word" or self.tokenizer.reader != "text":
             raise StaleModelError("a hashed model of characters or mail keeps no tokens; leave out buckets.")
-        tokens = list(dict.fromkeys(token for token, _, _ in reading.find_token_spans(document, self.tokenizer)))
         numbers: dict[str, int] = {}
-        for n, run in groupby(sorted(tokens, key=_count_words), key=_count_words):
+        for n, run in groupby(sorted(dict.fromkeys(tokens), key=_count_words), key=_count_words):
             words = list(run)  # n-grams of n words, each hashed as a text of one token
             spelled = replace(self.tokenizer, ngram_range=(n, n), stop_words=None, stem=None)
             numbers |= zip(
@@ -508,10 +509,6 @@ def _find_whole_token(tokenizer: Tokenizer, entry: str) -> str | None:
 
 def _count_words(token: str) -> int:
     return token.count(" ") + 1
-
-
-def _number_tokens(counts: TokenCounts) -> dict[str, int]:
-    return {token: row for row, token in enumerate(counts.tokens())}
 
 
 def check_words_kept(counts: BagCounts) -> TokenCounts:
