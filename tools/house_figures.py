@@ -32,15 +32,15 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (785, 6),
-    "calibration": (3_136, 17),
+    "calibration": (3_145, 17),
     "cli": (1_860, 14),
     "core": (1_937, 16),
-    "estimators": (1_787, 15),
+    "estimators": (1_788, 15),
     "evaluation": (1_012, 12),
     "export": (2_283, 11),
     "families": (2_376, 17),
     "leakage": (1_705, 16),
-    "learning": (2_592, 15),
+    "learning": (2_593, 15),
     "model": (2_559, 13),
     "naive_bayes": (848, 4),
     "plots": (815, 6),
@@ -49,7 +49,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "sources": (2_193, 12),
     "storage": (1_612, 10),
     "tables": (860, 7),
-    "text": (2_519, 15),
+    "text": (2_521, 15),
     "top": (80, 3),
     "workflows": (3_310, 21),
 }
