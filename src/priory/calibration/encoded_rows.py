@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy import ndarray as Array
@@ -37,9 +37,6 @@ from priory.core.column_kernels import round_number_to_bits, score_by_lookup
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
 from priory.model.cells import Cells, LabelCells, NumberCells, TextCells, take_rows
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,8 @@
 Each remembers sufficient statistics and nothing else (``statistics_``); every other attribute is a function of them.
 """
 
-from priory.naive_bayes.counts import BernoulliNB, CategoricalNB, ComplementNB, DocumentAverageNB, MultinomialNB
+from priory.naive_bayes.counts import ComplementNB, DocumentAverageNB, MultinomialNB
+from priory.naive_bayes.discrete_values import BernoulliNB, CategoricalNB
 from priory.naive_bayes.gaussians import GaussianBayes, GaussianNB
 
 __all__ = [
