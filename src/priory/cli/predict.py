@@ -81,7 +81,8 @@ def ask_command(
     with options.open_task(paths, given) as task:
         found = workflows.ask(model, task, n=n)
         found.write(out_path, "jsonl" if json_ else None)
-        task.callbacks.notify(str(found.questions))
+        for line in found.describe():
+            task.callbacks.notify(line)
 
 
 selection_options = options.OptionSection(

@@ -237,7 +237,7 @@ class PlanGraph:
         """(rows, classes): the probabilities of the terms with the base rate."""
         graph, plan = self.graph, self.plan
         texts = self._score_texts(cells) if texts is None else texts
-        codes = {code: self._code(code, cells) for code in self._list_codes()}
+        codes = {code: self._code(code, cells) for code in self.plan.list_codes()}
         logits = [output for text in texts for output in text]
         for term in plan.terms:
             found = self._term(term, codes, cells)
@@ -254,18 +254,6 @@ class PlanGraph:
     def _repeat(self, values: Array, cells: Sequence[str]) -> str:
         rows = self.graph("Shape", cells[0], start=0, end=1)
         return self.graph("Expand", values[None], self.graph("Concat", rows, np.array([len(values)]), axis=0))
-
-    def _list_codes(self) -> list[int]:
-        used: set[int] = set()
-        for term in self.plan.terms:
-            match term:
-                case steps.CodeTerm(code, _):
-                    used.add(code)
-                case steps.PairTerm(codes, _, _):
-                    used.update(codes)
-                case steps.Trees(tests, _):
-                    used.update(tests[..., 0].ravel().tolist())
-        return sorted(used)
 
     def _term(self, term: steps.PlanTerm, codes: dict[int, str], cells: Sequence[str]) -> str | None:
         graph = self.graph

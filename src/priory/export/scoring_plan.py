@@ -243,6 +243,19 @@ class ScoringPlan:
             form in ("gamma", "amount", "events", "count") for form in forms
         )
 
+    def list_codes(self) -> list[int]:
+        """The codes that terms look up."""
+        used: set[int] = set()
+        for term in self.terms:
+            match term:
+                case CodeTerm(code, _):
+                    used.add(code)
+                case PairTerm(codes, _, _):
+                    used.update(codes)
+                case Trees(tests, _):
+                    used.update(tests[..., 0].ravel().tolist())
+        return sorted(used)
+
     def add_column_term(self, column: int, term: ColumnTerm, weight: float = 1.0, is_relative: bool = False) -> None:
         """Add the term of one column to the plan."""
         if isinstance(term, DensityTerm):

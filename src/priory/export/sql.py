@@ -348,7 +348,7 @@ class SqlWriter:
 
     def _score(self, source: str, share: str) -> None:
         plan, terms = self.plan, self.plan.terms
-        codes = sorted(self._list_used_codes())
+        codes = plan.list_codes()
         numbers = sorted(
             {n for term in terms if isinstance(term, steps.Linear | steps.Quadratic) for n in term.numbers}
         )
@@ -384,18 +384,6 @@ class SqlWriter:
         origin = "priory_parts" if extra else "priory_codes"
         self.expressions.append(("priory_logits", f"SELECT priory_row, share, {', '.join(shown)} FROM {origin}"))
         self._softmax("priory_logits", "priory_mixed", self.kept, plan.share, "priory_row, share")
-
-    def _list_used_codes(self) -> set[int]:
-        used: set[int] = set()
-        for term in self.plan.terms:
-            match term:
-                case steps.CodeTerm(code, _):
-                    used.add(code)
-                case steps.PairTerm(codes, _, _):
-                    used.update(codes)
-                case steps.Trees(tests, _):
-                    used.update(tests[..., 0].ravel().tolist())
-        return used
 
     def _leaf(self, tree: list[list[int]]) -> str:
         found = []

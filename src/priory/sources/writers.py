@@ -40,6 +40,13 @@ def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
     return name
 
 
+def add_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    """The batch with more columns, under names that it does not have yet."""
+    for name, column in columns.items():
+        batch = batch.append_column(find_free_name(name, tuple(batch.schema.names)), column)
+    return batch
+
+
 def replace_text_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
     """The batch with these columns in place of its own of the same names, where its own are text."""
     pairs = zip(batch.schema.names, batch.columns, strict=True)

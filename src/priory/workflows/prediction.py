@@ -16,18 +16,18 @@ from priory.core.statistics import find_members
 from priory.errors import DataError
 from priory.evaluation.decisions import NO_ANSWER, Costs, DecisionRule, LeastCost, Thresholds, make_thresholds
 from priory.model.ledger_output import DECIBANS_PER_NAT
-from priory.sources import FileRows, RowChunk
+from priory.sources import FileRows, RowChunk, writers
 from priory.sources.byte_streams import read_ahead
 from priory.sources.cell_parsing import make_column, take
 from priory.sources.discovery import format_names
-from priory.sources.writers import TEXT_FORMATS, find_free_name, find_output_format, replace_text_columns, write_batches
 from priory.tables.table import Table
 from priory.text.documents import PackedDocuments
 from priory.workflows import model_files
-from priory.workflows.label_files import LabelPredictions, view_labels
+from priory.workflows.label_files import view_labels
 from priory.workflows.model_files import Callbacks, FileOptions, FileTask
 
 if TYPE_CHECKING:
+    from priory.estimators.multi_label import MultiLabelClassifier
     from priory.learning.questions import Questions
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
@@ -122,6 +122,7 @@ class PredictionSummary:
 
 MAX_CERTAINTY_DECIBANS = 9999.9  # JSON has no infinity
 LABEL, PROBABILITY, CERTAINTY, EXPECTED_COST = "label", "probability", "certainty", "expected_cost"
+LABELS = "labels"  # of a row that may have several
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,10 @@ class PredictedRows(ABC):
 
         With ``safe`` a cell of a CSV that a spreadsheet would take for a formula gets an apostrophe in front.
         """
-        file_format = find_output_format(path, file_format)
-        write_batches(self.predict_chunks(numbers=file_format not in TEXT_FORMATS), path, file_format, safe)
+        file_format = writers.find_output_format(path, file_format)
+        writers.write_batches(
+            self.predict_chunks(numbers=file_format not in writers.TEXT_FORMATS), path, file_format, safe
+        )
 
 
 class Predictions(PredictedRows):
@@ -215,9 +218,7 @@ class Predictions(PredictedRows):
         self.n_unknown_labels += count_unknown_labels(self._model, rows)
         log_proba = self._model.predict_log_proba(rows)  # shape (rows, classes)
         batch = self._convert_numbers(chunk.batch, rows) if numbers and isinstance(rows, Table) else chunk.batch
-        for name, column in self._make_columns(log_proba).items():
-            batch = batch.append_column(find_free_name(name, chunk.file.names), column)
-        return batch
+        return writers.add_columns(batch, self._make_columns(log_proba))
 
     def _convert_numbers(self, batch: pa.RecordBatch, rows: Table) -> pa.RecordBatch:
         """The batch with numbers, and null for missing cells, in the columns that the model reads as numbers."""
@@ -226,7 +227,7 @@ class Predictions(PredictedRows):
             for name, column in zip(rows.names, rows.columns, strict=True)
             if column.numbers is not None
         }
-        return replace_text_columns(batch, numbers)
+        return writers.replace_text_columns(batch, numbers)
 
     def _make_columns(self, log_proba: Array) -> dict[str, pa.Array]:
         """The columns that are added, by name."""
@@ -246,7 +247,7 @@ class Predictions(PredictedRows):
             added |= self._rank_other_classes(probabilities, shown)
         if self._options.probabilities:
             for label, column in zip(self._classes, probabilities.T, strict=True):
-                added[find_free_name(f"{PROBABILITY}_{label}", tuple(added))] = make_column(column.round(6))
+                added[writers.find_free_name(f"{PROBABILITY}_{label}", tuple(added))] = make_column(column.round(6))
         return added
 
     def _rank_other_classes(self, probabilities: Array, shown: Array) -> dict[str, pa.Array]:
@@ -318,7 +319,7 @@ def predict(
                 "the model has several labels for each row: give one threshold, or 'f1', no costs and no top"
             )
         view = view_labels(trained, 0.5 if threshold is None else threshold)
-        return LabelPredictions(view, rows, model_files.get_model_columns(trained), probabilities)
+        return LabelPredictions(view, rows, probabilities)
     if threshold == "f1":
         raise DataError("the threshold 'f1' is for models with several labels for each row")
     rule = _make_rule(trained, threshold, costs, task.callbacks)
@@ -346,23 +347,24 @@ def ask(model: ModelOrPath, paths: Paths | FileTask, *, n: int = 20, **given: Un
     texts = [text for part in parts if isinstance(part, list) for text in part]
     with task.callbacks.activity("choosing rows"):
         found = trained.ask(texts or pa.concat_tables([part for part in parts if isinstance(part, pa.Table)]), n)
-    table = pa.Table.from_batches([chunk.batch for chunk in chunks]).take(pa.array(found.rows))
-    added = {"row": found.rows + 1, "information": found.information.round(4)}
-    for name, column in added.items():
-        table = table.append_column(find_free_name(name, tuple(table.column_names)), make_column(column))
-    return AskedRows(table.combine_chunks(), found)
+    batch = pa.concat_batches([chunk.batch for chunk in chunks]).take(pa.array(found.rows))
+    added = {"row": make_column(found.rows + 1), "information": make_column(found.information.round(4))}
+    return AskedRows(writers.add_columns(batch, added), found)
 
 
 @dataclass(frozen=True)
-class AskedRows:
+class AskedRows(PredictedRows):
     """Rows to label, with their number in the files and the information of their label in nats; and what it gains."""
 
-    table: pa.Table
+    batch: pa.RecordBatch
     questions: Questions
 
-    def write(self, path: str | None, file_format: str | None = None) -> None:
-        """Write the rows to a file, or to standard output where ``path`` is None."""
-        write_batches(iter(self.table.to_batches()), path, find_output_format(path, file_format))
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        yield self.batch
+
+    def describe(self) -> list[str]:
+        """What to expect of the labels, in one line."""
+        return [str(self.questions)]
 
 
 def open_rows(model: FileModel, task: FileTask) -> FileRows:
@@ -427,6 +429,32 @@ def compute_certainty(log_proba: Array, best: Array) -> Array:
     return np.clip(decibans, -MAX_CERTAINTY_DECIBANS, MAX_CERTAINTY_DECIBANS)
 
 
+class LabelPredictions(PredictedRows):
+    """Rows of files with their labels in one column and, on request, the probability of every label."""
+
+    def __init__(self, view: MultiLabelClassifier, rows: FileRows, probabilities: bool) -> None:
+        self._view, self._rows, self._probabilities = view, rows, probabilities
+        self._columns = model_files.get_model_columns(view.estimator_)
+        self.n_rows = self.n_labels = 0
+
+    def predict_chunks(self, numbers: bool) -> Iterator[pa.RecordBatch]:
+        names, thresholds, separator = self._view.classes_.tolist(), self._view.thresholds_, self._view.separator
+        for chunk in self._rows.read_chunks(self._rows.names):
+            p = self._view.predict_proba(self._columns.read_input_rows(chunk))
+            given = p >= thresholds
+            cells = [separator.join(n for n, g in zip(names, row, strict=True) if g) for row in given]
+            added = {LABELS: pa.array(cells, pa.string())}
+            for name, column in zip(names, p.T, strict=True) if self._probabilities else ():
+                added[f"{PROBABILITY}_{name}"] = make_column(column.round(6))
+            self.n_rows, self.n_labels = self.n_rows + len(p), self.n_labels + int(given.sum())
+            yield writers.add_columns(chunk.batch, added)
+
+    def describe(self) -> list[str]:
+        """The predictions in one line."""
+        rows = model_files.format_count(self.n_rows, "row")
+        return [f"{rows}: {self.n_labels / max(self.n_rows, 1):.2f} labels for a row, on average"]
+
+
 PREDICTION, LOW, HIGH = "prediction", "low", "high"
 
 
@@ -457,11 +485,9 @@ class NumberPredictions(PredictedRows):
             student = self._model.predictive(table)
             low, high = student.interval(model_files.INTERVAL_LEVEL)
             if numbers:
-                batch = replace_text_columns(batch, {n: table[n].combine_chunks() for n in table.column_names})
-            for name, values in ((PREDICTION, student.location), (LOW, low), (HIGH, high)):
-                batch = batch.append_column(
-                    find_free_name(name, chunk.file.names), pa.array(round_significantly(values))
-                )
+                batch = writers.replace_text_columns(batch, {n: table[n].combine_chunks() for n in table.column_names})
+            added = {PREDICTION: student.location, LOW: low, HIGH: high}
+            batch = writers.add_columns(batch, {name: pa.array(round_significantly(v)) for name, v in added.items()})
             self.n_rows, self._total = self.n_rows + batch.num_rows, self._total + float(student.location.sum())
             yield batch
 
