@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import priory as pr
 from priory.errors import NotLearnedError, ServiceError
-from priory.service import standby_worker
+from priory.service import model_store
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest, UndoRequest
 from priory.service.journal import Journal
 from priory.service.labelled_rows import RowBatch
@@ -242,12 +242,12 @@ def test_nothing_in_the_folder_depends_on_a_forgotten_row(tmp_path, monkeypatch,
 
 
 def test_answers_do_not_wait_for_the_corrections_of_a_model_that_has_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr(standby_worker, "SECONDS_OF_QUIET", 0.0)
+    monkeypatch.setattr(model_store, "SECONDS_OF_QUIET", 0.0)
     desk = Desk(tmp_path)
     desk.ask(CreateRequest("mail", "ann"))
     rows = [(f"{'cash' if i % 3 else 'lunch'} word{i} {'win' if i % 2 else 'noon'}", "ab"[i % 2]) for i in range(80)]
     desk.learn(rows)
-    worker = standby_worker.StandbyWorker(desk.store)
+    worker = model_store.StandbyWorker(desk.store)
     wait_until(lambda: desk.model.estimator.learned_.standby.sets)
     answering = []
 

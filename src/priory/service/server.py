@@ -35,10 +35,9 @@ from priory.service.journal import Journal
 from priory.service.labelled_rows import ModelKind, Row, RowBatch, contains_phrase, decode_row_batch
 from priory.service.messages import MESSAGE_TYPE, Call
 from priory.service.metrics import Metrics, watch_process
-from priory.service.model_store import ModelStore, ServedModel
+from priory.service.model_store import ModelStore, ServedModel, StandbyWorker
 from priory.service.predictions import PredictionBatcher
 from priory.service.routes import ROUTES, ApiRoute, describe_api
-from priory.service.standby_worker import StandbyWorker
 from priory.service.tokens import LOCAL_USER, Identity, Scope, TokenList
 from priory.service.writer import Writer
 from priory.storage import save
