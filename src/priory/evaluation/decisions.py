@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray as Array
@@ -144,22 +143,14 @@ class Choices(NamedTuple):
     cost: Array | None = None  # (rows,)
 
 
-class DecisionRule(ABC):
-    """Chooses an answer from class probabilities."""
-
-    @abstractmethod
-    def choose(self, probabilities: Array) -> Choices:
-        """Return the answer for each row of probabilities, (rows, classes)."""
-
-
-@final
 @dataclass(frozen=True)
-class LeastCost(DecisionRule):
+class LeastCost:
     """Choose the answer with the lowest expected cost, or abstain (Chow's rule); ties go to the first."""
 
     costs: CostTable
 
     def choose(self, probabilities: Array) -> Choices:
+        """Return the answer for each row of probabilities, (rows, classes)."""
         expected = self.costs.expect(probabilities)  # (rows, answers)
         chosen = expected.argmin(axis=1)
         # the column after the last class is abstaining
@@ -167,9 +158,8 @@ class LeastCost(DecisionRule):
         return Choices(answers, expected[np.arange(len(expected)), chosen])
 
 
-@final
 @dataclass(frozen=True)
-class Thresholds(DecisionRule):
+class Thresholds:
     """Choose the class that exceeds its threshold by the largest factor, and never a class below its threshold.
 
     If no class reaches its threshold, the most probable class without a threshold is chosen, or `NO_ANSWER` if every
@@ -180,11 +170,15 @@ class Thresholds(DecisionRule):
     by_class: Array = field(default_factory=lambda: np.zeros(0))  # (classes,), NaN for a class without a threshold
 
     def choose(self, probabilities: Array) -> Choices:
+        """Return the answer for each row of probabilities, (rows, classes)."""
         limits = np.broadcast_to(self.by_class, probabilities.shape[1:]) if len(self.by_class) else np.full(1, np.nan)
         factors = probabilities / np.maximum(limits, np.finfo(float).tiny)
         # (rows, classes): above 1 for classes that reach their threshold, at most 1 for classes without a threshold
         scores = np.where(np.isnan(limits), probabilities, np.where(factors >= 1, 1 + factors, -np.inf))
         return Choices(np.where(np.isneginf(scores.max(axis=1)), NO_ANSWER, scores.argmax(axis=1)))
+
+
+DecisionRule = LeastCost | Thresholds  # chooses answers from the probabilities of classes
 
 
 def make_thresholds(thresholds: float | Mapping[str, float] | None, classes: Sequence[str]) -> Thresholds:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from weakref import finalize
 
@@ -27,24 +27,10 @@ if TYPE_CHECKING:
 RECORD_CHUNK_ROWS = 8192
 
 
-class RecordTable(Protocol):
-    """One table of a file that may have several."""
-
-    unit: str  # the format's word for a table
-    name: str
-    columns: list[str]
-
-    def read_records(self, column_names: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
-        """The cells of these columns, a row at a time."""
-
-    def locate_cell(self, row: int, column: str) -> str:
-        """The place of a cell in the table."""
-
-
 class RecordReader(FileReader):
     """Reads a table of Python values as text."""
 
-    def __init__(self, path: str, table: RecordTable, report_progress: ProgressCallback) -> None:
+    def __init__(self, path: str, table: SQLiteTable | Sheet, report_progress: ProgressCallback) -> None:
         self.path, self.table, self.report_progress = path, table, report_progress
         self.names = check_column_names(format_path(path), table.columns)
 
