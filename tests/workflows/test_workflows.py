@@ -190,14 +190,13 @@ def test_refreshing_fits_the_corrections_again(here, quiet):
     header, rows = inbox_rows()
     write("all.csv", header, rows)
     write("gone.csv", header, rows[:50])
-    write("kept.csv", header, rows[50:])
     options = TrainingOptions(audit=False, memory=0)
     priory.save(workflows.train("all.csv", target="label", options=options).model, "m.priory")
     names, notes = priory.load("m.priory").corrections_.names, []
     forgotten = workflows.forget("m.priory", "gone.csv", callbacks=Callbacks(notify=notes.append))
     assert forgotten.model.stale_ == names
     assert f"({', '.join(names)})" in notes[0]
-    assert workflows.refresh("m.priory", "kept.csv").model.stale_ == ()
+    assert workflows.learn("m.priory", "gone.csv", refresh_from="all.csv").model.stale_ == ()
     assert priory.load("m.priory").corrections_.names == names
 
 

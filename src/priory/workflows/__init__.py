@@ -13,7 +13,6 @@
     drift       compare the rows of files with newer rows
     learn       learn the rows of files into a model file
     forget      unlearn the rows of files, exactly
-    refresh     fit the corrections of a model file again
     merge       add the statistics of several models
     train_table, forget_table   the same with a table of a database
     rank_columns   rank columns by how much worse a model predicts without them

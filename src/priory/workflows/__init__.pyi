@@ -48,7 +48,6 @@ from priory.workflows.updates import (
     forget as forget,
     learn as learn,
     merge as merge,
-    refresh as refresh,
 )
 
 __all__: list[str]

@@ -1,4 +1,4 @@
-"""Update model files: learn, forget, refresh, merge. Changes are atomic and locked."""
+"""Update model files: learn, forget, merge. Changes are atomic and locked."""
 
 from __future__ import annotations
 
@@ -177,28 +177,6 @@ def forget(
         if receipt is not None and issued is not None:
             receipt.write(issued)
     return UpdateResult(trained, count, issued)
-
-
-def refresh(
-    model: PathLike, paths: Paths | FileTask, *, wait: float | None = None, **given: Unpack[FileOptions]
-) -> UpdateResult:
-    """Fit the corrections of a model file again, to rows that the model has learned.
-
-    Parameters
-    ----------
-    model : the model file
-    paths : one path or several, or a FileTask
-        All rows that the model has learned, or a fair sample of them.
-    wait : float, optional
-        How many seconds to wait while others change the file, before `priory.errors.FileBusyError` is raised.
-    **given
-        The target and how the files are read, as for `FileTask`.
-    """
-    task = model_files.make_task(paths, given)
-    with _lock_model_file(model, wait, task) as file:
-        trained = _check_exists(file, model)
-        model_files.refresh_corrections(trained, task)
-    return UpdateResult(trained, 0)
 
 
 def merge(
