@@ -40,7 +40,7 @@ def find_free_name(name: str, used_names: tuple[str, ...]) -> str:
     return name
 
 
-def add_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+def append_columns(batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
     """The batch with more columns, under names that it does not have yet."""
     for name, column in columns.items():
         batch = batch.append_column(find_free_name(name, tuple(batch.schema.names)), column)

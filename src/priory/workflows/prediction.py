@@ -218,7 +218,7 @@ class Predictions(PredictedRows):
         self.n_unknown_labels += count_unknown_labels(self._model, rows)
         log_proba = self._model.predict_log_proba(rows)  # shape (rows, classes)
         batch = self._convert_numbers(chunk.batch, rows) if numbers and isinstance(rows, Table) else chunk.batch
-        return writers.add_columns(batch, self._make_columns(log_proba))
+        return writers.append_columns(batch, self._make_columns(log_proba))
 
     def _convert_numbers(self, batch: pa.RecordBatch, rows: Table) -> pa.RecordBatch:
         """The batch with numbers, and null for missing cells, in the columns that the model reads as numbers."""
@@ -349,7 +349,7 @@ def ask(model: ModelOrPath, paths: Paths | FileTask, *, n: int = 20, **given: Un
         found = trained.ask(texts or pa.concat_tables([part for part in parts if isinstance(part, pa.Table)]), n)
     batch = pa.concat_batches([chunk.batch for chunk in chunks]).take(pa.array(found.rows))
     added = {"row": make_column(found.rows + 1), "information": make_column(found.information.round(4))}
-    return AskedRows(writers.add_columns(batch, added), found)
+    return AskedRows(writers.append_columns(batch, added), found)
 
 
 @dataclass(frozen=True)
@@ -447,7 +447,7 @@ class LabelPredictions(PredictedRows):
             for name, column in zip(names, p.T, strict=True) if self._probabilities else ():
                 added[f"{PROBABILITY}_{name}"] = make_column(column.round(6))
             self.n_rows, self.n_labels = self.n_rows + len(p), self.n_labels + int(given.sum())
-            yield writers.add_columns(chunk.batch, added)
+            yield writers.append_columns(chunk.batch, added)
 
     def describe(self) -> list[str]:
         """The predictions in one line."""
@@ -487,7 +487,7 @@ class NumberPredictions(PredictedRows):
             if numbers:
                 batch = writers.replace_text_columns(batch, {n: table[n].combine_chunks() for n in table.column_names})
             added = {PREDICTION: student.location, LOW: low, HIGH: high}
-            batch = writers.add_columns(batch, {name: pa.array(round_significantly(v)) for name, v in added.items()})
+            batch = writers.append_columns(batch, {name: pa.array(round_significantly(v)) for name, v in added.items()})
             self.n_rows, self._total = self.n_rows + batch.num_rows, self._total + float(student.location.sum())
             yield batch
 

@@ -29,7 +29,7 @@ from priory.sources.cell_parsing import make_column
 from priory.sources.column_types import ModelColumns
 from priory.sources.discovery import format_names
 from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
-from priory.sources.writers import add_columns
+from priory.sources.writers import append_columns
 from priory.tables.table import Table
 from priory.text.documents import PackedDocuments
 from priory.workflows import model_files
@@ -154,7 +154,7 @@ class SelectedRows(PredictedRows):
         added = {"score": make_column(scores.round(2))}
         if self._options.explains:
             added["evidence"] = pa.array(self._list_evidence(chunk), pa.string())
-        return add_columns(batch, added)
+        return append_columns(batch, added)
 
     def _list_evidence(self, chunk: RowChunk) -> list[str]:
         """The strongest evidence for the class in each row, such as "+12.2 so real"."""
