@@ -317,10 +317,10 @@ ONE_MEMBER = np.ones(1)
 class RowCorrections:
     """Corrections with their weights laid out for single rows."""
 
-    def __init__(self, corrections: Corrections) -> None:
+    def __init__(self, corrections: Corrections, columns: Sequence[RowCodes] = ()) -> None:
         self.corrections = corrections
         encoding, evidence = corrections.encoding, corrections.evidence
-        self.columns = [RowCodes(column) for column in encoding.columns]
+        self.columns = columns or [RowCodes(column) for column in encoding.columns]
         completed = () if corrections.gaps is None else corrections.gaps.is_completed[: len(self.columns)]
         self.completed = np.flatnonzero(completed).tolist()  # the columns whose gaps are completed
         if evidence is not None:

@@ -327,7 +327,7 @@ class BufferCorrections:
 
     def use_evidence(self, corrections: Corrections) -> None:
         """Replace the evidence of all rows."""
-        self.rows, self.is_behind = RowCorrections(corrections), False
+        self.rows, self.is_behind = RowCorrections(corrections, self.rows.columns if self.rows else ()), False
 
     def log_probabilities(self, model: OpenModel[RowT], row: RowT) -> Array | None:
         """(classes,): log p(c | x) with the estimated class prior; None if the full statistics are needed."""
