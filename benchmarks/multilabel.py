@@ -3,9 +3,9 @@
 python benchmarks/multilabel.py    # prints results/multilabel.md
 
 Newsgroups: each row is the ends (1,500 characters) of one to three posts, with the groups of all of them; 4,000 rows of
-training posts, 2,000 of test posts. Made: scikit-learn's make_multilabel_classification (30 words, 8 labels) as texts,
-2,000 and 2,000 rows. Thresholds are .5, and "f1" those with the largest F1 of left-out rows. "learn" is counting,
-"answer" the first answers to the test rows, which derive the corrections.
+training posts, 2,000 of test posts. Made: scikit-learn's make_multilabel_classification (30 counts, 8 labels), 2,000
+and 2,000 rows, as texts of so many words and as a table of numbers. Thresholds are .5, and "f1" those with the largest
+F1 of left-out rows. "learn" is counting, "answer" the first answers to the test rows, which derive the corrections.
 """
 
 import time
@@ -19,7 +19,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 import datasets
-from priory import MultiLabelClassifier, TextClassifier
+from priory import MultiLabelClassifier, NaiveBayes, TextClassifier
 from priory.evaluation.label_scores import LabelScores
 
 
@@ -31,25 +31,32 @@ def join_posts(texts, labels, rows, seed):
     return [text for text, _ in made], [held for _, held in made]
 
 
-def make_texts():
+def make_sets():
     counts, held = make_multilabel_classification(4000, 30, n_classes=8, n_labels=2, random_state=0)
     texts = [" ".join(f"w{j}" for j in np.repeat(np.arange(30), row.astype(int))) for row in counts]
     labels = [[f"c{k}" for k in np.flatnonzero(row)] for row in held]
-    return texts[:2000], labels[:2000], texts[2000:], labels[2000:]
+    return {
+        name: (rows[:2000], labels[:2000], rows[2000:], labels[2000:])
+        for name, rows in (("made, texts", texts), ("made, table", counts))
+    }
 
 
 def compare(name, texts, labels, new_texts, new_labels):
     names = sorted({label for held in labels for label in held})
     truth, marks = (np.array([[n in row for n in names] for row in rows]) for rows in (new_labels, labels))
+    is_table = isinstance(texts, np.ndarray)
+    base = NaiveBayes() if is_table else None
     peers = {
-        "Priory": MultiLabelClassifier(),
-        "Priory, f1": MultiLabelClassifier(threshold="f1"),
+        "Priory": MultiLabelClassifier(base),
+        "Priory, f1": MultiLabelClassifier(base, threshold="f1"),
         "Priory, not refined": MultiLabelClassifier(TextClassifier(refine=False)),
-        "one-vs-rest": OneVsRestClassifier(LogisticRegression(C=10, max_iter=1000)),
+        "one-vs-rest": OneVsRestClassifier(LogisticRegression(C=1 if is_table else 10, max_iter=1000)),
     }
+    if is_table:
+        peers.pop("Priory, not refined")
     for peer, model in peers.items():
         is_ours = isinstance(model, MultiLabelClassifier)
-        model = model if is_ours else make_pipeline(TfidfVectorizer(sublinear_tf=True), model)
+        model = model if is_ours or is_table else make_pipeline(TfidfVectorizer(sublinear_tf=True), model)
         start = time.process_time()
         model.fit(texts, labels if is_ours else marks)
         learned = time.process_time()
@@ -68,7 +75,8 @@ def main():
     print("|---" * 9 + "|")
     texts, labels, new_texts, new_labels = datasets.text("20newsgroups_bydate")
     compare("newsgroups", *join_posts(texts, labels, 4000, 0), *join_posts(new_texts, new_labels, 2000, 1))
-    compare("made", *make_texts())
+    for name, rows in make_sets().items():
+        compare(name, *rows)
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ from priory.core.typing import Classifier, Label
 from priory.errors import PrioryError
 from priory.estimators.calibrated import predict_out_of_fold
 from priory.estimators.learned_classifier import CorrectedClassifier
+from priory.estimators.sklearn_compat import take_table_rows
 from priory.evaluation.curves import calibration_error, compute_reliability_bins
 from priory.evaluation.intervals import Interval
 from priory.evaluation.regression_scores import format_quantity
 from priory.evaluation.score_table import OVERALL_SCORES
 from priory.evaluation.scores import Scores
 from priory.export.report_page import draw_bar, draw_reliability, draw_stacked_bars, mark_safe
-from priory.export.strongest_evidence import take_input_rows
 from priory.model.ledger import Ledger, LedgerLine
 from priory.model.ledger_output import DECIBANS_PER_NAT, format_value
 from priory.tables.table import Column
@@ -120,7 +120,7 @@ def _describe_mistake(model: Any, X: object, scores: Scores, row: int, learned: 
     }
     if not hasattr(model, "explain"):
         return mistake
-    example = take_input_rows(X, np.array([position]))
+    example = take_table_rows(X, np.array([position]))
     ledger = (_forget_row(model, example, truth) if learned else model).explain(example)[0]
     text = None if ledger.text is None else mark_safe(ledger.marked(answer, truth, MAX_REPORT_TEXT_LENGTH))
     total = f"{ledger.log_odds(answer, truth) * DECIBANS_PER_NAT:+.1f}"
@@ -400,7 +400,7 @@ def _compare(scores: Scores, plain: Scores | None) -> dict[str, Scores]:
 
 
 def _score_leave_one_out(model: Any, X: object, y: Array, positions: Array | None = None) -> Scores:
-    rows, labels = (X, y) if positions is None else (take_input_rows(X, positions), y[positions])
+    rows, labels = (X, y) if positions is None else (take_table_rows(X, positions), y[positions])
     return Scores.of(labels, model.leave_one_out(rows, labels), model.classes_, logs=True)
 
 

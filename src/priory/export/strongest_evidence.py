@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,17 +49,6 @@ def find_strongest_evidence(model: Any, X: object, labels: Array) -> dict[Label,
     return _average_column_evidence(model, X, labels) if hasattr(model, "explain") else {}
 
 
-def take_input_rows(X: object, positions: Array) -> object:
-    """Return some rows of a table of any kind, or of a list of texts."""
-    if isinstance(X, Mapping):
-        return {name: [column[row] for row in positions] for name, column in X.items()}
-    if hasattr(X, "take") and hasattr(X, "schema"):  # a pyarrow table, which scikit-learn before 1.8 cannot index
-        taken: object = X.take(positions)
-        return taken
-    rows: object = take_table_rows(X, positions)
-    return rows
-
-
 def _list_tokens(model: Any, label: Label) -> list[ClassEvidence]:
     return [
         ClassEvidence(token, decibans, counts[label], sum(counts.values()))
@@ -70,7 +59,7 @@ def _list_tokens(model: Any, label: Label) -> list[ClassEvidence]:
 def _average_column_evidence(model: Any, X: object, labels: Array) -> dict[Label, list[ClassEvidence]]:
     class_rows = _choose_rows_of_each_class(model.classes_, labels)
     positions = np.concatenate(list(class_rows.values()))
-    ledgers = model.explain(take_input_rows(X, positions))
+    ledgers = model.explain(take_table_rows(X, positions))
     counts = np.asarray(getattr(model, "class_count_", np.ones(len(model.classes_))), dtype=float)
     names = [line.name for line in ledgers[0].lines if line.columns]
     terms = np.array([[line.log_likelihood for line in ledger.lines if line.columns] for ledger in ledgers])
