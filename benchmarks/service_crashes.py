@@ -4,7 +4,7 @@
     python benchmarks/service_crashes.py soak [kills] [operations] [seconds]    # nine of ten predict: 50 and 1,000,000
     python benchmarks/service_crashes.py calls [every]         # every n-th writing system call; needs strace
     python benchmarks/service_crashes.py backups [runs] [seconds]  # backup under load, kill -9, restore: 100
-    python benchmarks/service_crashes.py --write   # load and calls, into benchmarks/results/service_crashes.md
+    python benchmarks/service_crashes.py --write   # load, calls and backups, into benchmarks/results/service_crashes.md
 
 Under load, clients learn, undo and forget through a Unix socket while the service is killed at random moments, also
 while it starts. What was not acknowledged is sent again with the same key. In the end every model must be, byte for
@@ -482,6 +482,10 @@ LOAD_HEADING = (
     "| kill -9 | operations acknowledged | learned / undone / forgotten / predicted | sent again | lost | doubled "
     "| median start | median memory, first / second half | time |\n|---|---|---|---|---|---|---|---|---|"
 )
+BACKUPS_INTRODUCTION = (
+    "`python benchmarks/service_crashes.py backups 100`: backups of the service under load, which is killed during or "
+    "after each; one of the last five is restored with the list of erased rows of the folder that was killed:"
+)
 BACKUPS_HEADING = (
     "| backups, killed and restored | operations acknowledged | rows checked | lost | forgotten rows checked "
     "| came back | time |\n|---|---|---|---|---|---|---|"
@@ -506,7 +510,7 @@ def main(arguments: list[str]) -> None:
             "# The service under kill -9\n\n`python benchmarks/service_crashes.py --write`\n\n"
             f"Under load: {N_CLIENTS} clients on {N_MODELS} models.\n\n{LOAD_HEADING}\n{load}\n\n"
             "A script of changes, struck at every writing system call and run again:\n\n"
-            f"{CALLS_HEADING}\n{calls}\n"
+            f"{CALLS_HEADING}\n{calls}\n\n{BACKUPS_INTRODUCTION}\n\n{BACKUPS_HEADING}\n{attack_backups(100)}\n"
         )
         print(text)
         if "--write" in arguments:

@@ -40,18 +40,18 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "export": (2_275, 11),
     "families": (2_376, 17),
     "leakage": (1_705, 16),
-    "learning": (2_593, 15),
-    "model": (2_559, 13),
+    "learning": (2_598, 15),
+    "model": (2_563, 13),
     "naive_bayes": (876, 5),
     "plots": (815, 6),
     "regression": (1_367, 9),
     "service": (3_885, 23),
     "sources": (2_193, 12),
     "storage": (1_610, 10),
-    "tables": (860, 7),
+    "tables": (867, 7),
     "text": (2_521, 15),
     "top": (80, 3),
-    "workflows": (3_290, 21),
+    "workflows": (3_293, 21),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_590, 6, 125

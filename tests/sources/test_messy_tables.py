@@ -7,7 +7,7 @@ import pytest
 
 from priory import NaiveBayes, workflows
 from priory.core.content_hash import hash_content
-from priory.errors import DataError, KindError
+from priory.errors import DataError, KindError, PrioryWarning
 from priory.sources.column_types import ColumnOptions
 from priory.tables.number_formats import NumberFormat, find_common_format, find_number_formats
 
@@ -158,6 +158,22 @@ def test_strings_of_plain_digits_stay_labels():
     assert (model.column_kinds_, model.column_formats_) == ({"zip": "label"}, {})
 
 
+def test_labels_that_could_be_numbers_in_one_batch_stay_the_labels_that_were_learned():
+    sizes = ["3 kg", "5 kg", "500 g", "250 g"] * 20
+    model = NaiveBayes(calibrate=False).fit({"size": sizes}, ["a", "b"] * 40)
+    alone = model.predict_proba({"size": ["5 kg"]})
+    np.testing.assert_array_equal(model.predict_proba({"size": ["5 kg"] * 12}), alone.repeat(12, axis=0))
+    learned = model.partial_fit({"size": ["5 kg"] * 12}, ["a"] * 12)
+    assert learned.class_count_.sum() == 92
+
+
+def test_a_data_frame_in_which_a_word_makes_labels_of_numbers_is_warned_of():
+    cells = [f"{amount:.2f}" for amount in AMOUNTS]
+    cells[7] = "unknown"
+    with pytest.warns(PrioryWarning, match="column 'amount' is learned as labels because of 'unknown'; make it None"):
+        NaiveBayes(calibrate=False).fit(pd.DataFrame({"amount": cells}), LABELS)
+
+
 def train_dates(path, cells, **options):
     pd.DataFrame({"when": cells, "label": ["a", "b"] * (len(cells) // 2)}).to_csv(path, index=False)
     return workflows.train(path, columns=ColumnOptions(target="label", **options), judge=False).model
@@ -245,6 +261,21 @@ def test_a_target_that_the_first_line_lacks_is_looked_for(tmp_path, text, remedy
         workflows.train(tmp_path / "guests.csv", target="came")
     assert "has no column 'came'" in str(caught.value)
     assert str(caught.value).endswith(remedy or "it has 'name', 'verdict'")
+
+
+def test_a_row_of_sums_may_be_skipped_with_the_rows_without_a_label(tmp_path):
+    path = write_table(tmp_path / "sums.csv", [*AMOUNTS, "Total"], [*LABELS, ""])
+    assert learned_amounts(path, skip_unlabelled=True).class_count_.sum() == 60
+
+
+def test_columns_in_one_notation_are_noted_in_one_line(tmp_path):
+    cells = [WRITTEN["German"](x) for x in AMOUNTS]
+    pd.DataFrame({**{f"x{i}": cells for i in range(12)}, "label": LABELS}).to_csv(tmp_path / "wide.csv", index=False)
+    notes = []
+    callbacks = workflows.Callbacks(notify=notes.append)
+    workflows.train(tmp_path / "wide.csv", target="label", judge=False, callbacks=callbacks)
+    listed = ", ".join(f"'x{i}'" for i in range(10))
+    assert notes == [f"columns {listed} and 2 more hold numbers written like 1.234,5"]
 
 
 def test_a_target_below_the_title_of_a_sheet_is_found(tmp_path):

@@ -32,6 +32,7 @@ from priory.model.open_table import OpenTable
 from priory.model.schema import ColumnBlock, Schema, TextbookFamilies, drop_open_parts, read_known_table, split_row
 from priory.model.table_model import Model
 from priory.tables.dates import drop_empty_parts, join_date_names
+from priory.tables.number_formats import find_odd_cell
 from priory.tables.table import Table
 from priory.tables.table_reading import list_rows_as_dicts, read_table
 from priory.text.text_model import is_valid_alpha
@@ -336,6 +337,10 @@ class TableRows(RowKind[Table]):
             raise DataError("every cell of X is missing; there is nothing to learn from.")
         if empty:
             warn_user(f"columns without a single value say nothing: {empty[:10]}")
+        for name, values in self.list_categories(statistics).items():
+            odd = find_odd_cell(values.tolist()) if values.dtype.kind in "OUS" else None
+            if odd is not None:
+                warn_user(f"column {name!r} is learned as labels because of {odd!r}; make it None to learn numbers")
         if (statistics.n <= 1).all():
             warn_user("no class has two rows: how far each spreads is guessed")
 

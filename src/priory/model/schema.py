@@ -433,10 +433,14 @@ def read_known_table(X: object, schema: Schema, is_counted: bool = False) -> Tab
 
 
 def _read_known_numbers(table: Table, schema: Schema) -> Table:
-    """A table whose strings are numbers where the model has learned numbers that were written as text."""
-    if table.matrix is not None or not schema.formats:
+    """A table whose strings are numbers only where the model has learned numbers that were written as text."""
+    written = {name: column.written for name, column in zip(table.names, table.columns, strict=False) if column.written}
+    if table.matrix is not None or not (schema.formats or written):
         return table
     columns = dict(zip(table.names, table.columns, strict=True))
+    for name in (name for block in schema.blocks if written and block.kind != "number" for name in block.names):
+        if name in written:
+            columns[name] = Column("label", labels=written[name])
     for name, text in schema.formats:
         form, column = NumberFormat.parse(text), columns.get(name)
         if form is not None and column is not None and column.labels is not None:

@@ -173,6 +173,17 @@ def find_common_format(cells: Sequence[str]) -> str | None:
     return str(common) if 3 * n_read[thousands, decimal] > len(cells) else None
 
 
+def find_odd_cell(cells: Sequence[str]) -> str | None:
+    """The first of the different cells that keeps a column of numbers from being one; None if there is none.
+
+    >>> find_odd_cell([f"{i}.5" for i in range(30)] + ["unknown"]), find_odd_cell(["A1", "B2"])
+    ('unknown', None)
+    """
+    common = find_common_format(cells)
+    form = None if common is None else NumberFormat.parse(common)
+    return None if form is None else next((cell for cell in cells if np.isnan(form.read([cell])[0])), None)
+
+
 def _have_same_affixes(first: CellParts, other: CellParts) -> bool:
     return (first.prefix, first.suffix.strip()) == (other.prefix, other.suffix.strip())
 

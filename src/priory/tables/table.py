@@ -38,6 +38,7 @@ class Column:
     texts: list[Document] | None = None
     zone: str | None = None  # of the moments that the column is a part of; "" if they have none
     format: str | None = None  # of numbers or dates that were written as text, where the notation is not the usual one
+    written: tuple[Array, Array] | None = None  # the labels that were read as numbers of this notation
 
     def take_rows(self, rows: Array) -> Column:
         """Select rows."""
@@ -45,7 +46,8 @@ class Column:
         # the values stay as they are, even if some become unused
         labels = self.labels and (self.labels[0][rows], self.labels[1])
         texts = None if self.texts is None else [self.texts[row] for row in rows.tolist()]
-        return replace(self, numbers=numbers, labels=labels, texts=texts)
+        written = self.written and (self.written[0][rows], self.written[1])
+        return replace(self, numbers=numbers, labels=labels, texts=texts, written=written)
 
     def has_cells(self) -> bool:
         """Whether any cell is not missing; an empty text is missing."""
@@ -348,7 +350,8 @@ def make_label_column(codes: Array, values: Array) -> Column:
     form = NumberFormat.parse(formats[0]) if len(formats) == 1 else None
     if form is None or form.is_plain:
         return Column("label", labels=(codes, values))
-    return Column("number", np.append(form.read(values.tolist()), np.nan)[codes], format=formats[0])
+    numbers = np.append(form.read(values.tolist()), np.nan)[codes]
+    return Column("number", numbers, format=formats[0], written=(codes, values))
 
 
 def _check_cell_kind(value: object, row: int, name: str) -> str:

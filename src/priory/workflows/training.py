@@ -17,8 +17,10 @@ from priory.core.input_guard import describe_similar_labels
 from priory.errors import DataError
 from priory.sources import FileReader, FileRows, RowChunk, column_types
 from priory.sources.byte_streams import format_path, peek_first, read_ahead
+from priory.sources.cell_parsing import mask_missing_cells
 from priory.sources.column_inference import InferredColumns, infer_columns, looks_like_data
 from priory.sources.column_types import InputRows, ModelColumns, TargetReader
+from priory.sources.discovery import format_names
 from priory.text.mail import MAIL_FLAG_MESSAGES
 from priory.workflows import model_files
 from priory.workflows.explanations import list_strongest_evidence
@@ -342,6 +344,9 @@ def train(
     first, chunks = peek_first(read_ahead(rows.read_chunks((target, *names))))
     if looks_like_data(first, (target, *names)):
         callbacks.notify("the first row looks like data rather than names of columns; if it is, use --no-header")
+    if column_options.skip_unlabelled:  # a row without a label, such as a sum at the end, may hold anything
+        labels = mask_missing_cells(first.batch.column(target), column_options.missing)
+        first = first.keep_rows(np.asarray(labels.is_valid()))
     inferred = infer_columns(first, names, column_options)
     if (
         not column_options.labels_as_text
@@ -414,10 +419,12 @@ def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
     """Note which columns were left out, and which parts of dates are learned."""
     for name in inferred.empty:
         callbacks.notify(f"column {name!r} is empty and was left out")
+    by_form: dict[tuple[str, str], list[str]] = {}
     for name, form in inferred.columns.formats.items():
-        callbacks.notify(
-            f"column {name!r} holds {'dates' if name in inferred.dates else 'numbers'} written like {form}"
-        )
+        by_form.setdefault(("dates" if name in inferred.dates else "numbers", form), []).append(name)
+    for (kind, form), names in by_form.items():
+        which = f"columns {format_names(names)} hold" if len(names) > 1 else f"column {names[0]!r} holds"
+        callbacks.notify(f"{which} {kind} written like {form}")
     for name, parts in inferred.dates.items():
         callbacks.notify(f"column {name!r} holds dates; learned as {join_words(parts) or 'nothing: all are the same'}")
     if inferred.identifiers:
