@@ -181,7 +181,7 @@ def main() -> None:
     text = f"""# Forget one row of `fit`
 
 `python benchmarks/forgetting.py --rows {given.rows} --tokens {given.tokens} --write`: processor time, one thread
-(or in parts, with `--only adult`, `numbers`, `texts`).
+(or in parts, with `--only adult`, `numbers`, `texts`; on a busy machine times are up to twice as long).
 
 {N_FORGOTTEN:,} rows that `fit` has learned, each by `forget_one`. The first one prepares the guards of its class;
 "settle" is what reading the statistics takes afterwards, which counts all of them in one batch.
