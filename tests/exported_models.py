@@ -61,7 +61,19 @@ def _far():
     return pd.DataFrame(columns | {"ranked": rng.permutation(256) + 100.0 * y}), y - 1
 
 
-TABLES = {"far": _far, "mixed": _mixed, "numbers": _numbers, "labels": _labels, "dates": _dates}
+def _holes():
+    """Columns that all had gaps when they were learned."""
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 3, 300)
+    kind = np.array(list("xyz"))[np.clip(y + rng.integers(-1, 2, 300), 0, 2)]
+    frame = pd.DataFrame({
+        "size": np.where(rng.random(300) < 0.1 + 0.2 * y, np.nan, rng.normal(y)),
+        "kind": np.where(rng.random(300) < 0.2, None, kind),
+    })  # fmt: skip
+    return frame, np.array(["few", "more", "most"])[y]
+
+
+TABLES = {"far": _far, "holes": _holes, "mixed": _mixed, "numbers": _numbers, "labels": _labels, "dates": _dates}
 
 
 @cache

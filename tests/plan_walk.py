@@ -22,8 +22,11 @@ def _answer_row(plan, row):
     texts = [_text_logits(plan, term, row) for term in plan.terms if isinstance(term, steps.TextSum)]
     found = _log_probabilities(plan, row, texts)
     gaps = plan.gaps
-    if gaps is not None and any(row[plan.codes[gaps.codes[j]].column] is None for j in gaps.columns):
-        found = _complete(plan, row, texts)
+    if gaps is not None:
+        is_missing = [row[plan.codes[gaps.codes[j]].column] is None for j in gaps.columns]
+        is_missing += [not row[t] for t in gaps.texts] if gaps.only_together else []
+        if (all if gaps.only_together else any)(is_missing):
+            found = _complete(plan, row, texts)
     if plan.limit is not None:
         found = _limit(plan.limit, log_normalise(found[None], plan.fallback)[0])
     with np.errstate(invalid="ignore"):

@@ -32,12 +32,12 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (785, 6),
-    "calibration": (3_145, 17),
+    "calibration": (3_150, 17),
     "cli": (1_860, 14),
     "core": (1_937, 16),
     "estimators": (1_823, 15),
     "evaluation": (1_008, 12),
-    "export": (2_275, 11),
+    "export": (2_277, 11),
     "families": (2_376, 17),
     "leakage": (1_705, 16),
     "learning": (2_598, 15),

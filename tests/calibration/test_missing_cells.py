@@ -43,7 +43,9 @@ def test_a_row_without_any_cell_is_answered_with_the_class_prior(memory):
     rows, y = draw_rows(300, seed=1)
     texts = [{**row, "note": ["small thing", "round thing", "big thing"][c]} for row, c in zip(rows, y, strict=True)]
     share = np.bincount(y) / len(y)
-    for given_rows in (rows, texts, draw_rows(300, seed=1, informative_gaps=True)[0]):
+    some, rng = draw_rows(300, seed=1, informative_gaps=True)[0], np.random.default_rng(0)
+    holes = [{name: None if rng.random() < 0.1 else cell for name, cell in row.items()} for row in rows]
+    for given_rows in (rows, texts, some, holes):
         model = pr.NaiveBayes(memory=memory).fit(given_rows, y)
         empty = dict.fromkeys(given_rows[0])
         np.testing.assert_allclose(model.predict_proba([empty, given_rows[0]])[0], share, atol=1e-12)

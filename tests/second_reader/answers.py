@@ -83,8 +83,11 @@ def correct(tree, blocks, estimated):
     if c["gaps"] is not None:
         missing = [[x is None or x != x for x in own] for own in coded] + [[not x for x in own] for own, _ in texts]
         missing = np.array(missing).reshape(-1, n_rows).T
-        for i in np.flatnonzero((missing & c["gaps"]["is_completed"])[:, : len(coded)].any(axis=1)):
-            log_p[i] = complete(c, i, coded, logits, tokens, missing, estimated)
+        varied = [len(k["levels"]) > 1 for block in c["encoding"]["blocks"] for k in block]
+        varied = np.array(varied + [True] * len(texts))
+        marked = missing & (c["gaps"]["is_completed"] | varied & (missing | ~varied).all(axis=1, keepdims=True))
+        for i in np.flatnonzero(marked[:, : len(coded)].any(axis=1)):
+            log_p[i] = complete(c, i, coded, logits, tokens, missing, marked, estimated)
     return log_p
 
 

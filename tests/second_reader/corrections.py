@@ -101,9 +101,9 @@ def rank(column, cells):
     return np.where(np.isnan(cells), -128, np.nan_to_num(places)).astype(int)
 
 
-def complete(c, i, cells, texts, tokens, missing, estimated):
+def complete(c, i, cells, texts, tokens, missing, marked, estimated):
     """log p(c | x) of row i with gaps: the mean over the nearest kept rows, and tempered naive Bayes."""
-    columns, gaps = [k for block in c["encoding"]["blocks"] for k in block], missing[i] & c["gaps"]["is_completed"]
+    columns, gaps = [k for block in c["encoding"]["blocks"] for k in block], marked[i]
     kept, weight = [], c["gaps"]["weight"]
     for block in c["gaps"]["blocks"]:
         data = block["data"]

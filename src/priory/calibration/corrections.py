@@ -322,6 +322,7 @@ class RowCorrections:
         encoding, evidence = corrections.encoding, corrections.evidence
         self.columns = columns or [RowCodes(column) for column in encoding.columns]
         completed = () if corrections.gaps is None else corrections.gaps.is_completed[: len(self.columns)]
+        self.varied = [j for j, column in enumerate(encoding.columns) if column.n_codes > 2]
         self.completed = np.flatnonzero(completed).tolist()  # the columns whose gaps are completed
         if evidence is not None:
             token_widths = [len(known) for known in corrections.tokens]
@@ -333,8 +334,10 @@ class RowCorrections:
         self.corrections = replace(self.corrections, tempering=tempering)
 
     def has_gap(self, cells: Sequence[Any]) -> bool:
-        """Whether a cell is missing in a column whose gaps are completed."""
-        return any(cells[j] is None or cells[j] != cells[j] for j in self.completed)
+        """Whether a cell is missing in a column whose gaps are completed, or in all columns that vary."""
+        if any(cells[j] is None or cells[j] != cells[j] for j in self.completed):
+            return True
+        return bool(self.varied) and all(cells[j] is None or cells[j] != cells[j] for j in self.varied)
 
     def complete_row(
         self, cells: Sequence[Cells], evidence: RowEvidence | None, tokens: Sequence[Array], log_prior: Array

@@ -233,8 +233,10 @@ class GapCompletion:
         return cls((weight @ missing < MIN_ROWS_WITH_GAP) & _find_varied(encoding, len(texts)), weight[kept], blocks)
 
     def find_gaps(self, rows: EncodedRows) -> Array:
-        """(rows, columns + texts): whether each cell is missing in a column whose gaps are completed."""
-        return find_missing_cells(rows) & self.is_completed
+        """(rows, columns + texts): whether each cell is missing in a column whose gaps are completed, or all are."""
+        missing, is_varied = find_missing_cells(rows), _find_varied(rows.encoding, rows.n_texts)
+        is_empty = (missing | ~is_varied).all(axis=1, keepdims=True)
+        return missing & (self.is_completed | is_empty & is_varied)
 
     def weigh_tempered(self, rows: EncodedRows, gaps: Array) -> Array:
         """(rows, 1): the exponent of tempered naive Bayes."""

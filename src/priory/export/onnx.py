@@ -395,9 +395,11 @@ class PlanGraph:
         places = [self.plan.codes[code].column for code in gaps.codes]
         missing = {j: self._is_missing(cells, places[j]) for j in range(len(places))}
         has_gap = [graph.as_integers(missing[j]) for j in gaps.columns]
-        at = graph(
-            "Squeeze", graph("NonZero", graph.reshape(graph.add_integers(has_gap), -1)), np.array([0])
-        )  # (gaps,)
+        no_text = [graph.as_integers(self._is_missing(cells, place)) for place in gaps.texts]
+        n_gaps = graph.reshape(graph.add_integers(has_gap + (no_text if gaps.only_together else [])), -1)
+        if gaps.only_together:
+            n_gaps = graph.as_integers(graph("Equal", n_gaps, np.array(len(has_gap + no_text))))
+        at = graph("Squeeze", graph("NonZero", n_gaps), np.array([0]))  # (gaps,)
         texts = self._score_texts(cells)
         if len(gaps.weight):
             found, mean = self._answer_completed(cells, texts, missing, places, at)
@@ -407,9 +409,7 @@ class PlanGraph:
         terms = [graph("Gather", score, at) for score, _ in texts]
         terms += [self._look_up(t.table, graph("Gather", self._code(t.code, cells), at)) for t in gaps.tables]
         tempered = graph("Add", graph.add(terms), gaps.constant[None])
-        lacking = graph.add_integers(
-            has_gap + [graph.as_integers(self._is_missing(cells, place)) for place in gaps.texts]
-        )
+        lacking = graph.add_integers(has_gap + no_text)
         every = [*(places[j] for j in gaps.counted), *(tokens.column for tokens in self.plan.tokens)]
         absent = graph.add_integers([graph.as_integers(self._is_missing(cells, place)) for place in every])
         counted = graph("Add", graph("Sub", np.array(len(every)), absent), lacking)

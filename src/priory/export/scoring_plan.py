@@ -187,6 +187,7 @@ class Gaps:
     """Rows with gaps are completed by their nearest training rows, and pooled with tempered naive Bayes."""
 
     columns: list[int]  # whose gaps are completed: places in `codes`
+    only_together: bool  # whether they count as gaps only in a row without any cell
     texts: list[int]  # texts that count among the gaps
     codes: list[int]  # of all columns
     counted: list[int]  # columns of several codes, whose cells count where they are there: places in `codes`
@@ -441,12 +442,14 @@ def make_gaps(
     log_prior: Array,
     with_rows: bool,
 ) -> Gaps | None:
-    """How rows with gaps are answered; None if no column's gaps are completed."""
+    """How rows with gaps are answered; None if no column varies."""
     gaps, encoding, evidence = corrections.gaps, corrections.encoding, corrections.evidence
     assert evidence is not None
-    if gaps is None or not gaps.is_completed[: len(codes)].any():
+    counted = [j for j, column in enumerate(encoding.columns) if column.n_codes > 2]
+    if gaps is None or not counted:
         return None
-    has_rows = with_rows and len(gaps.weight) > 0
+    only_together = not gaps.is_completed[: len(codes)].any()
+    has_rows = with_rows and len(gaps.weight) > 0 and not only_together
     ranks = [
         plan.add(plan.codes, _make_ranks(plan.codes[code].column, column)) if column.is_number else code
         for code, column in zip(codes if has_rows else (), encoding.columns, strict=False)
@@ -463,10 +466,11 @@ def make_gaps(
     completed = gaps.is_completed
     tempered = evidence.temper_cells(encoding, log_prior)
     return Gaps(
-        columns=np.flatnonzero(completed[: len(codes)]).tolist(),
-        texts=[t for t, done in zip(text_places, completed[len(codes) :].tolist(), strict=True) if done],
+        columns=counted if only_together else np.flatnonzero(completed[: len(codes)]).tolist(),
+        only_together=only_together,
+        texts=[t for t, done in zip(text_places, completed[len(codes) :], strict=True) if done or only_together],
         codes=codes,
-        counted=[j for j, column in enumerate(encoding.columns) if column.n_codes > 2],
+        counted=counted,
         constant=tempered[0],
         tables=split_code_table(encoding, tempered, codes),
         power=3 if has_rows else 1,

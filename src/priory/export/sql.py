@@ -248,7 +248,7 @@ class SqlWriter:
         gaps = self.plan.gaps
         assert gaps is not None
         places = [self.plan.codes[gaps.codes[j]].column for j in gaps.columns]
-        return " OR ".join(f"{prefix}{self.cells[p]} IS NULL" for p in places)
+        return (" AND " if gaps.only_together else " OR ").join(f"{prefix}{self.cells[p]} IS NULL" for p in places)
 
     def _complete_rows(self) -> str:
         """Join the nearest training rows to rows with gaps."""

@@ -334,7 +334,9 @@ export class Scorer {
     const texts = terms.map((term) => this.scoreText(term, cells, without));
     let found = this.pool(cells, texts);
     const gaps = plan.gaps;
-    if (gaps && gaps.columns.some((j) => cells[plan.codes[gaps.codes[j]].column] === null)) found = this.complete(cells, texts);
+    const isMissing = gaps && gaps.columns.map((j) => cells[plan.codes[gaps.codes[j]].column] === null);
+    if (gaps && gaps.only_together) isMissing.push(...gaps.texts.map((place) => cells[place] === null));
+    if (gaps && (gaps.only_together ? isMissing.every(Boolean) : isMissing.some(Boolean))) found = this.complete(cells, texts);
     if (plan.limit) found = this.limit(found);
     const shifted = found.map((p, c) => Math.log(p) + plan.shift.data[c]);
     return softmax(shifted, Array.from(plan.prior.data));
