@@ -75,6 +75,22 @@ def test_forget_and_merge_are_exact(tmp_path):
         whole.forget(["never seen"], [["food"]])
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_random_histories_leave_what_was_never_forgotten(seed, tmp_path):
+    rng, (texts, labels) = np.random.default_rng(seed), make_rows(60, seed)
+    order, gone = rng.permutation(60), rng.choice(60, 20, replace=False)
+    model = MultiLabelClassifier()
+    for part in np.array_split(order, 4):
+        model.partial_fit([texts[k] for k in part], [labels[k] for k in part])
+    for part in np.array_split(gone, 3):
+        model.forget([texts[k] for k in part], [labels[k] for k in part])
+    left = np.setdiff1d(order, gone)
+    fresh = MultiLabelClassifier().fit([texts[k] for k in left], [labels[k] for k in left])
+    for name, each in {"a": model, "b": fresh}.items():
+        priory.save(each.estimator_, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 def test_left_out_scores_are_those_of_new_rows(model):
     inside, outside = model.evaluate(), model.score_labels(*make_rows(600, 3))
     assert inside.hamming == pytest.approx(outside.hamming, abs=0.03)
@@ -121,6 +137,16 @@ def test_scores_are_scikit_learns():
     assert scores.micro_f1 == pytest.approx(f1_score(truth, given, average="micro"))
     assert scores.macro_f1 == pytest.approx(f1_score(truth, given, average="macro"))
     assert scores.subset_accuracy == pytest.approx(accuracy_score(truth, given))
+
+
+def test_the_model_of_a_label_explains_it(model):
+    own = model.model_of("food")
+    assert own.classes_.tolist() == [0, 1]
+    texts = ["soup cash w1", "roof w2"]
+    assert own.predict_proba(texts)[:, 1] == pytest.approx(model.predict_proba(texts)[:, 0])
+    assert own.explain(texts[:1])[0].probabilities()[1] == pytest.approx(own.predict_proba(texts[:1])[0, 1], abs=1e-6)
+    with pytest.raises(DataError, match="no label 'foot'"):
+        model.model_of("foot")
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,23 @@ def test_any_history_gives_the_same_file(tmp_path):
     assert loaded.unlabelled_ == once.unlabelled_
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_random_histories_leave_what_was_never_forgotten(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    (texts, labels), others = make_texts(30, seed), make_texts(30, seed + 50)[0]
+    rows = [*zip(texts, labels, strict=True), *((text, None) for text in others)]
+    order, gone = rng.permutation(60), set(rng.choice(60, 20, replace=False).tolist())
+    model = TextClassifier(unlabelled=True).fit(texts[:1], labels[:1]).forget(texts[:1], labels[:1])
+    for part in np.array_split(order, 5):
+        model.partial_fit([rows[k][0] for k in part], [rows[k][1] for k in part])
+        out = [k for k in part if k in gone]
+        if out:
+            model.forget([rows[k][0] for k in out], [rows[k][1] for k in out])
+    left = [rows[k] for k in range(60) if k not in gone]
+    fresh = TextClassifier(unlabelled=True).fit([text for text, _ in left], [label for _, label in left])
+    assert save(model, tmp_path / "a.priory") == save(fresh, tmp_path / "b.priory")
+
+
 def test_all_others_forgotten_is_a_model_without_them(tmp_path):
     labelled, others = make_texts(20, 0), make_texts(30, 1)[0]
     left = fit(labelled, others).forget(others, None)
