@@ -47,7 +47,7 @@ def test_a_bad_cell_among_numbers_is_an_error_that_names_it(run, share):
 
 
 def test_a_column_with_fewer_numbers_is_labels(run):
-    write("data.csv", ["label", "n"], number_rows(share=0.2))
+    write("data.csv", ["label", "n"], number_rows(share=0.5))
     code, out, _ = train(run, "data.csv")
     assert (code, json.loads(out)["columns"]) == (0, {"n": "categorical"})
 

@@ -59,12 +59,13 @@ def test_training_reports_on_any_number_of_rows(draw, n_rows, n_classes, here):
 
 
 @pytest.mark.slow
-def test_the_scored_rows_of_many_are_found_again():
+def test_the_scored_rows_of_many_are_found_again(monkeypatch):
     """Where only some rows are scored, mistakes are shown with their own number, text and label."""
+    monkeypatch.setattr("priory.model.cells.MEMORY_OF_TEXTS", 100)
     _, rows = draw_texts(301, 2)
     labels = ["class0" if i % 9 == 0 else label for i, (label, _) in enumerate(rows)]  # some of them wrong
     texts = [text for _, text in rows]
-    model = TextClassifier(memory=100).fit(texts, labels)
+    model = TextClassifier().fit(texts, labels)
     scores = model.evaluate(texts, labels)
     assert len(scores.truth) == 110  # with the reserve
     assert len(set(scores.positions.tolist())) == 110

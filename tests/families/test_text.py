@@ -10,6 +10,7 @@ import priory as pr
 from priory import inbox
 from priory.errors import DataError, ModelFileError
 from priory.families import Text
+from priory.families.text import split_record
 from priory.text.document_models import BAG_MODELS
 from priory.text.tokenizer import Tokenizer
 
@@ -90,8 +91,8 @@ def test_probabilities_are_calibrated_whatever_the_vocabulary(options):
 @pytest.mark.parametrize("model", sorted(BAG_MODELS))
 def test_limits_on_tokens_hold_in_a_table(model):
     seen = Text(model, max_features=7).observe(TEXTS, np.zeros(len(TEXTS), dtype=np.int32), 1)
-    family = Text(model, max_features=7)
-    rows = family.encode_features(family.choose_features(seen), TEXTS)
+    text = Text(model, max_features=7).build_model()
+    rows = text.choose_features(split_record(seen)).encode(TEXTS, text.vocabulary)
     expected = text_model({"model": model, "max_features": 7}).fit(TEXTS, ["a"] * len(TEXTS))
     assert (rows.n_rows, rows.width) == (len(TEXTS), len(expected.vocabulary_))
 

@@ -25,7 +25,7 @@ VOCABULARIES = [{}, {"buckets": 64}, {"vocabulary": ("cash", "win", "lunch"), "u
 @pytest.mark.parametrize(("tokenizer", "limits", "model"), list(product(TOKENIZERS, VOCABULARIES, BAG_MODELS)))
 def test_bags_stand_for_texts(tokenizer, limits, model):
     text = TextModel(model, 1.0, build_vocabulary(tokenizer, **limits))
-    bags = text.read_bags(TEXTS)
+    bags = text.vocabulary.read_bags(TEXTS)
     assert bags.find_fault() is None
     records = text.count(TEXTS, GROUP, 2)
     assert all(not (a - b).counts.any() for a, b in zip(records, text.count(bags, GROUP, 2), strict=True))

@@ -321,9 +321,9 @@ class RowCorrections:
         self.corrections = corrections
         encoding, evidence = corrections.encoding, corrections.evidence
         self.columns = columns or [RowCodes(column) for column in encoding.columns]
-        completed = () if corrections.gaps is None else corrections.gaps.is_completed[: len(self.columns)]
-        self.varied = [j for j, column in enumerate(encoding.columns) if column.n_codes > 2]
-        self.completed = np.flatnonzero(completed).tolist()  # the columns whose gaps are completed
+        gaps, varied = corrections.gaps, [j for j, column in enumerate(encoding.columns) if column.n_codes > 2]
+        self.varied = [] if gaps is None else varied
+        self.completed = [] if gaps is None else [j for j in varied if gaps.is_completed[j]]  # whose gaps are completed
         if evidence is not None:
             token_widths = [len(known) for known in corrections.tokens]
             self.opened = [term.open(encoding, token_widths) for term in corrections.terms]

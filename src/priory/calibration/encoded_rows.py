@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy import ndarray as Array
@@ -219,18 +219,22 @@ class GapCompletion:
         return None
 
     @classmethod
-    def of(cls, encoding: TableEncoding, cells: Sequence[Cells], weight: Array, keeps_rows: bool) -> GapCompletion:
+    def of(cls, encoding: TableEncoding, cells: Sequence[Cells], weight: Array, keeps_rows: bool) -> Self | None:
         """Find the columns without gaps in learned rows; keep the first of these rows if ``keeps_rows``.
 
-        A column with one code tells nothing, so its gaps need not be completed.
+        A column with one code tells nothing, so its gaps need not be completed. None if rows without any cell were
+        learned: then a gap means something in every column, and in all of them together.
         """
         coded = [b for b, columns in enumerate(encoding.blocks) if columns]
         texts = [b for b, columns in enumerate(encoding.blocks) if not columns]
         # (rows, columns + texts)
         missing = np.concatenate([cells[b].find_missing() for b in (*coded, *texts)], axis=1)
+        is_varied = _find_varied(encoding, len(texts))
+        if is_varied.any() and weight @ missing[:, is_varied].all(axis=1) >= MIN_ROWS_WITH_GAP:
+            return None
         kept = slice(0, MAX_KEPT_ROWS if keeps_rows else 0)
         blocks = tuple(cells[b].take_rows(kept).drop_absent_values() for b in coded)
-        return cls((weight @ missing < MIN_ROWS_WITH_GAP) & _find_varied(encoding, len(texts)), weight[kept], blocks)
+        return cls((weight @ missing < MIN_ROWS_WITH_GAP) & is_varied, weight[kept], blocks)
 
     def find_gaps(self, rows: EncodedRows) -> Array:
         """(rows, columns + texts): whether each cell is missing in a column whose gaps are completed, or all are."""
