@@ -6,7 +6,7 @@ Of each set up to 2,000 texts are the test, 5, 20 or 100 texts of each class (wi
 3,000 others have no label; "Priory, others" is `TextClassifier(unlabelled=True)` with them. Logistic regression is on
 tf-idf (C = 10); SelfTraining is around multinomial naive Bayes (alpha .1, threshold .9). Worse: cells (set and number
 of labels, mean over seeds) in which one is worse than another by more than .005 in accuracy or .01 in log loss. The
-constants of `priory.calibration.token_shares` were chosen on the sets `CHOSEN_ON`; the others have their own mean.
+constants of `priory.calibration.text_refinement` were chosen on the sets `CHOSEN_ON`; the others have their own mean.
 """
 
 import sys

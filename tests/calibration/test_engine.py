@@ -9,9 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import priory as pr
 from priory.calibration import solvers
-from priory.calibration.code_counts import CodeCounts, CodeEvidence, choose_pairs, encode_cells
+from priory.calibration.code_counts import CodeCounts, CodeEvidence, assign_folds, choose_pairs, encode_cells
 from priory.calibration.members import GaussianMember, LinearMember, SlopeMember
-from priory.calibration.row_folds import assign_folds
 from priory.calibration.solvers import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
 from priory.calibration.tree_member import TreeMember, find_tree_cuts

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.code_counts import CodeCounts, choose_pairs, encode_cells
+from priory.calibration.code_counts import CodeCounts, RowFolds, assign_folds, choose_pairs, encode_cells
 from priory.calibration.corrections import (
     CalibratableModel,
     Corrections,
@@ -19,6 +19,7 @@ from priory.calibration.corrections import (
     step_tempering,
 )
 from priory.calibration.encoded_rows import EncodedRows, GapCompletion, look_up_codes
+from priory.calibration.logit_terms import to_classes, to_logits
 from priory.calibration.members import (
     MAX_GAUSSIAN_COLUMNS,
     NO_PAIRS,
@@ -30,7 +31,6 @@ from priory.calibration.members import (
     fit_pool,
     make_constant,
 )
-from priory.calibration.row_folds import RowFolds, assign_folds
 from priory.calibration.solvers import LockstepProblem, Solution, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.calibration.tempering import (
@@ -40,8 +40,6 @@ from priory.calibration.tempering import (
     fit_one_exponent,
     fit_tempering,
     measure_importance,
-    to_classes,
-    to_logits,
 )
 from priory.calibration.text_refinement import (
     NO_FINER_TOKENS,

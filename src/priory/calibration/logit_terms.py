@@ -29,7 +29,6 @@ from numpy import ndarray as Array
 from priory.calibration.code_counts import encode_cells
 from priory.calibration.encoded_rows import EncodedRows
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding
-from priory.calibration.tempering import to_classes
 from priory.core._kernel import rows as row_kernel
 from priory.core._kernel import trees as tree_kernel
 from priory.core.sparse_rows import multiply_entries
@@ -38,6 +37,17 @@ if TYPE_CHECKING:
     from priory.calibration.encoded_rows import EncodedRow, EncodedRows
 
 AddRow = Callable[["EncodedRow", Array], None]
+
+
+def to_logits(weights: Array) -> Array:
+    """Convert (..., classes) to (..., logits); for two classes, the second minus the first."""
+    return weights[..., 1:] - weights[..., :1] if weights.shape[-1] == 2 else weights
+
+
+def to_classes(logits: Array) -> Array:
+    """Convert (..., logits) to (..., classes); of two classes, the first gets zero."""
+    wide = np.asarray(logits, dtype=float)
+    return np.concatenate([np.zeros_like(wide), wide], axis=-1) if wide.shape[-1] == 1 else wide
 
 
 class LogitTerm(ABC):

@@ -21,6 +21,7 @@ from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeCounts, CodeEvidence
 from priory.calibration.encoded_rows import EncodedRows, look_up_codes
+from priory.calibration.logit_terms import to_logits
 from priory.calibration.solvers import minimise_cost
 from priory.core.logspace import log_normalise
 from priory.core.statistics import register_record
@@ -321,14 +322,3 @@ def measure_importance(given: FitRows, centre: Centre) -> Array:
         counts = given.counts.without(*folds)[0]
         found.append(np.add.reduceat((counts * centre.tables[m][:, 1:]).sum(axis=0), starts[:-1]))
     return np.stack(found)
-
-
-def to_logits(weights: Array) -> Array:
-    """Convert (..., classes) to (..., logits); for two classes, the second minus the first."""
-    return weights[..., 1:] - weights[..., :1] if weights.shape[-1] == 2 else weights
-
-
-def to_classes(logits: Array) -> Array:
-    """Convert (..., logits) to (..., classes); of two classes, the first gets zero."""
-    wide = np.asarray(logits, dtype=float)
-    return np.concatenate([np.zeros_like(wide), wide], axis=-1) if wide.shape[-1] == 1 else wide

@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 from numpy import ndarray as Array
 
-from priory.calibration.token_shares import choose_exponent
+from priory.calibration.text_refinement import choose_exponent
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads
 from priory.text.token_bags import TokenBags

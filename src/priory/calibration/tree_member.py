@@ -19,11 +19,20 @@ from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence, find_log_shares
 from priory.calibration.encoded_rows import EncodedRows
-from priory.calibration.logit_terms import CodeTable, LogitParts, LogitTerm, TreeSum, encode_for_trees, split_codes
+from priory.calibration.logit_terms import (
+    CodeTable,
+    LogitParts,
+    LogitTerm,
+    TreeSum,
+    encode_for_trees,
+    split_codes,
+    to_classes,
+    to_logits,
+)
 from priory.calibration.members import MAX_LOGIT_WEIGHT, Member
 from priory.calibration.solvers import compute_row_losses
 from priory.calibration.table_encoding import TableEncoding
-from priory.calibration.tempering import FitRows, to_classes, to_logits
+from priory.calibration.tempering import FitRows
 from priory.core._kernel import trees as kernel
 from priory.core.content_hash import scramble_bits
 from priory.core.logspace import log_normalise

@@ -107,17 +107,23 @@ def list_arrow_cells(array: pa.Array | pa.ChunkedArray, locate_row: Callable[[in
     except (UnicodeDecodeError, pa.ArrowException):
         text = array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
         for row, cell in enumerate(text.cast(pa.large_binary()).to_pylist()):
-            if cell is not None and not _is_utf8(cell):
+            if cell is not None and not is_valid_text(cell):
                 problem = "holds bytes that are not UTF-8; decode them with the right encoding first."
                 raise DataError(f"{locate_row(row)} {problem}") from None
         raise
 
 
-def _is_utf8(cell: bytes) -> bool:
-    try:
-        cell.decode()
-    except UnicodeDecodeError:
-        return False
+def is_valid_text(text: str | bytes) -> bool:
+    """Whether bytes are UTF-8, and a string has no lone surrogate.
+
+    >>> is_valid_text("été"), is_valid_text(b"\\xff"), is_valid_text("\\ud800")
+    (True, False, False)
+    """
+    if not text.isascii():
+        try:
+            text.encode() if isinstance(text, str) else text.decode()
+        except UnicodeError:
+            return False
     return True
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
-from priory.core.input_guard import guard_input, is_masked_array, list_arrow_cells
+from priory.core.input_guard import guard_input, is_masked_array, is_valid_text, list_arrow_cells
 from priory.core.statistics import find_members
 from priory.errors import DataError, KindError
 from priory.tables.table import make_object_array
@@ -124,7 +124,7 @@ def _check_object_labels(labels: Array) -> Array:
         if kind in CONTAINERS:
             raise _make_multi_label_error(f"y[{row}] is a {kind}")
         first.setdefault(kind, row)
-        if kind == "str" and not label.isascii() and _has_surrogate(label):
+        if kind == "str" and not is_valid_text(label):
             raise DataError(f"y[{row}] holds a lone surrogate; it is not text: decode it first.")
     if len(first) > 1:
         found = " and ".join(f"{kind} (first in row {row})" for kind, row in first.items())
@@ -155,10 +155,6 @@ def _check_same_type(labels: Array, classes: Array) -> None:
             f"y holds labels such as {labels.tolist()[0]!r} ({names[0]}), the classes are such as "
             f"{classes.tolist()[0]!r} ({names[1]}); use one type."
         )
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def convert_to_numpy(array: Any) -> Any:

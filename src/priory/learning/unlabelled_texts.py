@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.token_shares import choose_exponent
+from priory.calibration.text_refinement import choose_exponent
 from priory.calibration.token_tables import (
     LeftOutAnswers,
     MarkedTexts,

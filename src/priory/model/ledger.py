@@ -149,22 +149,15 @@ class Ledger:
 
         In the unit "probability" the columns are probabilities, and the weight is the factor of the odds.
         """
-        pd = import_pandas()
-        if self.unit == "probability":
-            rows = [
-                {"name": line.name, "value": line.value}
-                | {f"p({label})": exp_or_infinity(line.log_likelihood[c]) for c, label in enumerate(self.classes)}
-                | {"factor": exp_or_infinity(weight)}
-                for line, weight in zip(self.entries(), self.weights(), strict=True)
-            ]
-            return pd.DataFrame(rows)
-        rows = [
-            {"name": line.name, "value": line.value}
-            | {f"log p({label})": line.log_likelihood[c] for c, label in enumerate(self.classes)}
-            | {self.unit: weight * UNITS_PER_NAT[self.unit]}
-            for line, weight in zip(self.entries(), self.weights(), strict=True)
-        ]
-        return pd.DataFrame(rows)
+        is_probability = self.unit == "probability"
+        head, name = ("p", "factor") if is_probability else ("log p", self.unit)
+        rows = []
+        for line, weight in zip(self.entries(), self.weights(), strict=True):
+            logs = map(exp_or_infinity, line.log_likelihood) if is_probability else line.log_likelihood
+            by_class = {f"{head}({label})": number for label, number in zip(self.classes, logs, strict=True)}
+            gain = exp_or_infinity(weight) if is_probability else weight * UNITS_PER_NAT[self.unit]
+            rows.append({"name": line.name, "value": line.value} | by_class | {name: gain})
+        return import_pandas().DataFrame(rows)
 
     def __str__(self) -> str:
         return format_ledger(self)

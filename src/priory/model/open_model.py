@@ -11,6 +11,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.content_hash import hash_bytes, scramble_number
+from priory.core.input_guard import is_valid_text
 from priory.core.statistics import ROUNDING_TOLERANCE
 from priory.model.cells import (
     TEXT_COLUMN_NAMES,
@@ -255,13 +256,7 @@ class OpenTexts(OpenModel[Document]):
 
     def read_row(self, x: object, learns: bool) -> Document | None:
         """Return a valid text; None for anything else, which is left to the original model."""
-        if isinstance(x, str):
-            try:
-                x.encode()
-            except UnicodeError:
-                return None
-            return x
-        return x if isinstance(x, bytes) and _is_utf8(x) else None
+        return x if isinstance(x, str | bytes) and is_valid_text(x) else None
 
     def hash_row(self, row: Document) -> int:
         if not row:
@@ -298,13 +293,3 @@ class OpenTexts(OpenModel[Document]):
 
     def list_texts(self, row: Document) -> Sequence[Document]:
         return (row,)
-
-
-def _is_utf8(text: bytes) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.decode()
-    except UnicodeError:
-        return False
-    return True

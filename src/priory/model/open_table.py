@@ -16,7 +16,7 @@ from numpy import ndarray as Array
 
 from priory.core._kernel.rows import hash_numbers
 from priory.core.content_hash import WORD_MASK, hash_bytes, hash_value, scramble_number
-from priory.core.input_guard import name_cells
+from priory.core.input_guard import is_valid_text, name_cells
 from priory.families.open_columns import ColumnGuard, OpenColumns
 from priory.families.text import split_record
 from priory.families.value_counts import CategoricalCells, encode_values
@@ -332,14 +332,7 @@ def _read_cell(value: object, kind: str) -> object:
         return float(value) if isinstance(value, int) and abs(value) <= MAX_EXACT_INTEGER else _UNREADABLE
     if value is None or (isinstance(value, float) and isnan(value)):
         return "" if kind == "text" else None
-    if not isinstance(value, str):
-        return _UNREADABLE
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeError:
-            return _UNREADABLE
-    return value
+    return value if isinstance(value, str) and is_valid_text(value) else _UNREADABLE
 
 
 def _is_missing(cell: object) -> bool:

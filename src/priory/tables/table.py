@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy import ndarray as Array
 
-from priory.core.input_guard import check_unique_names, list_arrow_cells
+from priory.core.input_guard import check_unique_names, is_valid_text, list_arrow_cells
 from priory.core.sharding import map_shards
 from priory.core.typing import ColumnKind
 from priory.errors import DataError, KindError, suggest_name
@@ -358,12 +358,8 @@ def _check_cell_kind(value: object, row: int, name: str) -> str:
     if isinstance(value, (Real, Decimal, np.bool_)):
         return "number"
     if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise DataError(
-                f"row {row}, column {name!r} holds a lone surrogate; it is not text: decode it first."
-            ) from None
+        if not is_valid_text(value):
+            raise DataError(f"row {row}, column {name!r} holds a lone surrogate; it is not text: decode it first.")
         return "label"
     if isinstance(value, bytes):
         raise KindError(f"row {row}, column {name!r} holds bytes; decode them to a string first.")
