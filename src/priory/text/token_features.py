@@ -169,12 +169,14 @@ class TokenFeatures:
         return replace(self, pairs=buckets[times >= MIN_FEATURE_COUNT])
 
     def add_characters(self, words: TokenBags, max_ngrams: int) -> TokenFeatures:
-        """Add n-grams of characters in words that occur in at least two documents; if there are too many, none."""
+        """Add n-grams of characters in words that at least two documents have; of too many the most frequent."""
         ends, buckets = hash_characters(words.arena, words.ends)
         known, parts = np.unique(buckets, return_inverse=True)
         _, found = unite_parts(words.indptr, words.ids, ends, parts, len(known))
-        common = known[np.bincount(found, minlength=len(known)) >= MIN_FEATURE_COUNT]
-        return replace(self, characters=common.astype(np.int64)) if len(common) <= max_ngrams else self
+        frequency = np.bincount(found, minlength=len(known))
+        best = np.argsort(-frequency, kind="stable")[:max_ngrams]
+        common = np.sort(known[best[frequency[best] >= MIN_FEATURE_COUNT]])
+        return replace(self, characters=common.astype(np.int64))
 
     def __len__(self) -> int:
         return self.n_tokens + len(self.pairs) + len(self.characters)
