@@ -32,10 +32,10 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (785, 6),
-    "calibration": (3_145, 15),
+    "calibration": (3_148, 15),
     "cli": (1_860, 14),
     "core": (1_938, 16),
-    "estimators": (1_821, 15),
+    "estimators": (1_822, 15),
     "evaluation": (1_008, 12),
     "export": (2_277, 11),
     "families": (2_376, 17),
@@ -49,7 +49,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "sources": (2_193, 12),
     "storage": (1_610, 10),
     "tables": (863, 7),
-    "text": (2_521, 15),
+    "text": (2_523, 15),
     "top": (80, 3),
     "workflows": (3_293, 21),
 }
