@@ -21,7 +21,7 @@ from priory.evaluation.scores import Scores
 
 ClassifierT = TypeVar("ClassifierT", bound=LearnedClassifier)
 DECAYS = (1.0, 0.99, 0.97, 0.9, 0.8, 0.6)
-MIN_GAIN = 0.005  # nats a row: memory does not fade for less
+MIN_DECAY_GAIN = 0.005  # nats a row: memory does not fade for less
 DEFAULT_SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 
 
@@ -80,8 +80,8 @@ def choose_decay(
     """The factor for `decay` after every block of rows under which the rows, in the order of time, are most probable.
 
     Each block is predicted by the model of the blocks before it, uncorrected (prequential evidence); no row that it
-    answers has less than 1 / (n + 2) after n rows. A factor below 1 has to be better than none by two standard errors, and by
-    0.005 nats a row.
+    answers has less than 1 / (n + 2) after n rows. A factor below 1 has to be better than none by two standard errors,
+    and by 0.005 nats a row.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def choose_decay(
     losses = {factor: _predict_blocks(model, X, labels, blocks, factor) for factor in (1.0, *factors)}
     best = min(losses, key=lambda factor: float(losses[factor].mean()))
     gain = losses[1.0] - losses[best]
-    return best if gain.mean() > max(2 * gain.std() / np.sqrt(len(gain)), MIN_GAIN) else 1.0
+    return best if gain.mean() > max(2 * gain.std() / np.sqrt(len(gain)), MIN_DECAY_GAIN) else 1.0
 
 
 def _predict_blocks(model: ClassifierT, X: MatrixLike, labels: Array, blocks: Sequence[Array], factor: float) -> Array:
