@@ -77,7 +77,8 @@ def test_a_script_of_the_project_is_there(arguments):
         assert (ROOT / arguments[0]).is_file()
 
 
-PEERS = ("apsw", "atheris", "lightgbm", "mapie", "modAL", "river")  # which only some benchmarks need
+# which only some benchmarks need
+PEERS = ("apsw", "atheris", "lightgbm", "mapie", "modAL", "onnxruntime", "playwright", "river")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
