@@ -276,8 +276,8 @@ def merge_lines(k: int, lines: list[str]) -> str:
 PAGE = f"""# Exported models
 
 `python benchmarks/exports.py --write` (or table by table): two thirds of the rows of each table are learned, by the
-default model and by plain naive Bayes (`calibrate=False`). Tables without a line were not measured; nothing was mended by
-means of {", ".join(UNSEEN)}.
+default model and by plain naive Bayes (`calibrate=False`). Tables without a line were not measured; nothing was
+mended by means of {", ".join(UNSEEN)}.
 
 ## Largest difference from `predict_proba`
 
