@@ -52,7 +52,7 @@ def make_examples() -> list[Example]:
         {"buckets": 8},
         {"vocabulary": ["win", "lunch"], "unknown": True, "alpha": "evidence"},
         {"model": "bernoulli", "class_prior": {"ham": 0.5, "spam": 0.5}},
-        {"model": "bernoulli", "stop_words": ["at"], "alpha": "loo"},
+        {"model": "bernoulli", "stop_words": ["at"], "alpha": 0.5},
         {"model": "multinomial", "max_df": 0.9, "max_features": 5, "class_prior": [0.3, 0.7], "calibrate": False},
         {"refine": True, "analyzer": "char", "ngram_range": (2, 2)},
     ]
@@ -76,7 +76,7 @@ def make_examples() -> list[Example]:
         (pr.NaiveBayes().fit(table, group), table, group),
         (pr.NaiveBayes(alpha=1.0, calibrate=False).fit(table, group).decay(0.5), table, group),
         (pr.NaiveBayes(declared, estimate="map", class_prior="uniform").fit(table, group), table, group),
-        (pr.NaiveBayes(mixed, alpha="loo").fit(table, group), table, group),
+        (pr.NaiveBayes(mixed, alpha=0.5).fit(table, group), table, group),
         (pr.NaiveBayes({"t": "text", "n": "gamma"}).fit(prose, labels), prose, labels),
         (pr.NaiveBayes({"t": hashed}, calibrate=False).fit(prose, labels), prose, labels),
         *((model.fit(rows, codes), rows, codes) for model, rows in drop_ins),

@@ -46,7 +46,7 @@ ESTIMATORS: list[tuple[Callable[..., Any], dict[str, list[Any]]]] = [
         pr.NaiveBayes,
         {
             "families": ["auto", "gaussian", "categorical", "text", "odd", {"a": "poisson"}, 5, {"zz": "gamma"}],
-            "alpha": [None, 1.0, 0, -1, "loo", "odd", float("nan")],
+            "alpha": [None, 1.0, 0, -1, "odd", float("nan")],
             "estimate": ["bayes", "ml", "odd"],
             "class_prior": ["estimated", "uniform", [0.5, 0.5], {"x": 2}, "odd"],
             "calibrate": ["loo", False],
@@ -57,7 +57,7 @@ ESTIMATORS: list[tuple[Callable[..., Any], dict[str, list[Any]]]] = [
         pr.TextClassifier,
         {
             "model": ["binary", "multinomial", "bernoulli", "odd"],
-            "alpha": [1.0, 0.0, -1, "evidence", "loo", "odd"],
+            "alpha": [1.0, 0.0, -1, "evidence", "odd"],
             "buckets": [None, 8, 0, -1, 10**12],
             "ngram_range": [(1, 1), (1, 2), (2, 1), (0, 0)],
             "vocabulary": [None, ["cash"], [], [1]],

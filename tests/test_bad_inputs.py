@@ -163,9 +163,9 @@ def test_bad_weights(weight, message):
 
 
 PARAMETERS = [
-    ({"alpha": -1.0}, "alpha is -1.0; it must be a number from 0 to 1e+100."),
-    ({"alpha": np.nan}, "alpha is nan; it must be a number from 0 to 1e+100."),
-    ({"alpha": float("1e400")}, "alpha is inf; it must be a number from 0 to 1e+100."),
+    ({"alpha": -1.0}, "alpha is -1.0; use a number from 0 to 1e+100, or None."),
+    ({"alpha": np.nan}, "alpha is nan; use a number from 0 to 1e+100, or None."),
+    ({"alpha": float("1e400")}, "alpha is inf; use a number from 0 to 1e+100, or None."),
     ({"estimate": "best"}, "estimate is 'best'; use one of ml, map, mean, predictive."),
     ({"missing": "drop"}, "missing is 'drop'; use 'ignore' or 'error'."),
     ({"class_prior": "flat"}, "class_prior is 'flat'; use 'estimated', 'uniform', or probabilities."),

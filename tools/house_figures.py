@@ -35,26 +35,26 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "calibration": (3_148, 15),
     "cli": (1_860, 14),
     "core": (1_938, 16),
-    "estimators": (1_822, 15),
+    "estimators": (1_817, 15),
     "evaluation": (1_008, 12),
     "export": (2_277, 11),
     "families": (2_376, 17),
     "leakage": (1_705, 16),
-    "learning": (2_598, 15),
+    "learning": (2_536, 15),
     "model": (2_536, 13),
     "naive_bayes": (876, 5),
     "plots": (815, 6),
     "regression": (1_367, 9),
     "service": (3_885, 23),
     "sources": (2_193, 12),
-    "storage": (1_610, 10),
+    "storage": (1_606, 10),
     "tables": (863, 7),
     "text": (2_523, 15),
     "top": (80, 3),
     "workflows": (3_293, 21),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
-MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_530, 6, 125
+MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_497, 6, 125
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 10.3, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")

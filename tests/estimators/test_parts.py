@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import priory
-from priory.errors import DataError, KindError, NotLearnedError, PrioryWarning
+from priory.errors import KindError, NotLearnedError, PrioryWarning
 from priory.estimators.label_encoding import encode_labels
 from priory.learning.counting import add_parts, check_countable
 from priory.learning.left_out_scores import judge_parts, sample_part
@@ -145,8 +145,6 @@ def test_scores_of_a_sample_are_those_of_evaluate(calibrate):
 def test_a_model_that_does_not_add_is_refused():
     with pytest.raises(KindError, match="a MDLTreeClassifier cannot be learned in parts; use NaiveBayes, "):
         check_countable(priory.MDLTreeClassifier())
-    with pytest.raises(DataError, match="alpha='loo' is chosen by fit, from all rows at once; give alpha a number"):
-        check_countable(priory.NaiveBayes(alpha="loo"))
 
 
 def test_parts_of_different_kinds_name_the_column_and_both_kinds():

@@ -563,7 +563,7 @@ SCHEMAS = [
     (put((*SCHEMA, "zones"), {"tuple": [{"tuple": ["hour", "../../etc/passwd"]}]}), "a time zone is not one"),
     (put((*SCHEMA, "zones"), {"tuple": [{"tuple": ["when", "UTC"]}]}), "not of a column of dates"),
     (put((*SCHEMA, "zones"), {"tuple": ["UTC"]}), "zones is a"),
-    (put(("NaiveBayes", "parameters", "alpha"), 1e308), "alpha is 1e+308; it must be a number from 0 to 1e+100"),
+    (put(("NaiveBayes", "parameters", "alpha"), 1e308), "alpha is 1e+308; use a number from 0 to 1e+100, or None"),
     (put(("NaiveBayes", "parameters", "class_weight"), {"dict": [["x", -1.0]]}), "class 'x' has the weight -1"),
 ]
 
@@ -579,7 +579,7 @@ def test_schemas_that_do_not_go_with_what_was_learned_are_refused(change, what, 
 def list_members():
     """Arrays of corrections that answered NaN when they were filled with huge numbers."""
     tables = [e for e in fuzz_models.make_examples() if isinstance(e.model, pr.NaiveBayes)]
-    [example] = [e for e in tables if e.model.alpha == "loo"]
+    [example] = [e for e in tables if e.model.alpha == 0.5]
     corrections = example.model.corrections_
     [gaussian] = [member for member in corrections.members if hasattr(member, "gaussian")]
     codes = next(c for block in corrections.encoding.blocks for c in block if len(c.scores))

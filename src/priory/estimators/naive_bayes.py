@@ -63,10 +63,9 @@ class NaiveBayes(CorrectedClassifier):
         (`Gaussian(location=0.0)`, a declared prior). "auto" chooses by evidence, column by column.
     estimate : "predictive", "mean", "map" or "ml"
         Integrate the parameters out, or use a point estimate of them.
-    alpha : float or "loo", optional
+    alpha : float, optional
         Pseudo-counts added to each label or bin, the same for all columns; by default chosen by the evidence of each
-        column. "loo" lets ``fit`` choose the value (``alpha_``) with the smallest leave-one-out log loss on at most 100
-        rows; it then stays fixed until the next ``fit``.
+        column.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
     class_weight : "balanced" or a dict of class to weight, optional
         How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
@@ -112,8 +111,6 @@ class NaiveBayes(CorrectedClassifier):
         The number of kept rows that came or went since the corrections were derived.
     stale_ : tuple of str
         Corrections that were lost because no rows are kept to derive them from.
-    alpha_ : float
-        The pseudo-count that ``alpha="loo"`` chose.
     clock_ : float
         The product of all decays so far.
     n_features_in_, feature_names_in_
@@ -141,7 +138,7 @@ class NaiveBayes(CorrectedClassifier):
     families: FamiliesLike = "auto"
     _: KW_ONLY
     estimate: str = "predictive"
-    alpha: float | Literal["loo"] | None = None
+    alpha: float | None = None
     class_prior: ClassPrior = "estimated"
     class_weight: ClassWeight | None = None
     missing: str = "ignore"
@@ -300,11 +297,6 @@ class NaiveBayes(CorrectedClassifier):
         """Map each column written in a notation such as 1.234,5 or 31/12/2024 to it."""
         schema: Schema = self._find_attribute("_schema")
         return dict(schema.formats)
-
-    @property
-    def alpha_(self) -> float:
-        """The pseudo-count that ``alpha="loo"`` chose."""
-        return float(self._find_attribute("alpha_"))
 
     @optional_attribute
     def categories_(self) -> dict[str, Array]:

@@ -17,7 +17,7 @@ from priory.core.display_table import DisplayTable
 from priory.core.estimator_methods import optional_attribute
 from priory.core.statistics import register_estimator
 from priory.core.typing import Label
-from priory.errors import DataError, NotAvailableError, StaleModelError
+from priory.errors import DataError, NotAvailableError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.text_rows import TextRows
 from priory.learning.unlabelled_texts import count_unlabelled, find_choice, forget_unlabelled, learn_unlabelled
@@ -46,10 +46,9 @@ class TextClassifier(CorrectedClassifier):
     ----------
     model : "binary", "multinomial" or "bernoulli"
         A token counts once for each document, or as often as it occurs, or as present or absent.
-    alpha : float, "evidence" or "loo"
+    alpha : float or "evidence"
         Virtual occurrences of every token. "evidence" chooses the number under which the tokens seen are most
-        probable. "loo" lets ``fit`` choose the number under which texts are most probable of their own class when they
-        are left out (at most 500 of them); from then on it is as good as declared, until the next ``fit``.
+        probable.
     ngram_range : (int, int)
         The shortest and the longest n-grams of words (or of characters).
     analyzer : "auto", "word", "char" or "char_wb"
@@ -174,7 +173,7 @@ class TextClassifier(CorrectedClassifier):
 
     model: str = "binary"
     _: KW_ONLY
-    alpha: float | Literal["evidence", "loo"] = 1.0
+    alpha: float | Literal["evidence"] = 1.0
     ngram_range: tuple[int, int] = (1, 1)
     analyzer: Analyzer | Literal["auto"] = "auto"
     lowercase: bool = True
@@ -302,9 +301,7 @@ class TextClassifier(CorrectedClassifier):
 
     @optional_attribute
     def alpha_(self) -> float:
-        """The smoothing in use: as declared, chosen by the evidence, or chosen by ``fit`` by leaving texts out."""
-        if self.alpha == "loo" and "alpha_" not in self.__getstate__():
-            raise StaleModelError("alpha='loo' has not been chosen yet; call fit.")
+        """The smoothing in use: as declared, or chosen by the evidence."""
         model = self._model()
         return model.text.choose_alpha(model.records)
 

@@ -97,9 +97,6 @@ def check_countable(model: object) -> None:
             f"a {type(model).__name__} cannot be learned in parts; use NaiveBayes, TextClassifier, "
             "BayesianLinearRegression or a class of priory.naive_bayes."
         )
-    # the choice leaves out single rows, which parts no longer have
-    if getattr(model, "alpha", None) == "loo":
-        raise DataError("alpha='loo' is chosen by fit, from all rows at once; give alpha a number.")
 
 
 def add_two(part: Any, other: Any) -> Any:

@@ -118,8 +118,7 @@ class Learned:
             return calibrator.fit(model, used.blocks, used.group, used.weight, used.estimate_rows())
 
         if self.reads_sample_alone():
-            alpha = self.rows.attributes.get("alpha_")  # as chosen by "loo"
-            depends_on = repr(self.rows.parameters), alpha, self.classes.tolist(), self.rows.column_names
+            depends_on = repr(self.rows.parameters), self.classes.tolist(), self.rows.column_names
             fitted = sample.derive("corrections", fit, *depends_on)
         else:
             fitted = fit(sample)
@@ -215,7 +214,7 @@ def settle(learned: Learned, statistics: ModelStatistics) -> Learned | None:
 
 
 def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: object = None) -> Learned:
-    """Learn all rows, then choose parameters and derive corrections."""
+    """Learn all rows, then derive corrections."""
     rows, batch = rows.read(X, "fit")
     classes, group = encode()
     weight = check_rows(batch, group, sample_weight)
@@ -226,7 +225,6 @@ def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: obje
         batch, group = batch.take_rows(kept), np.searchsorted(learned.classes, classes[group[kept]])
         weight = None if weight is None else weight[kept]
     learned.rows.check_learned(learned.statistics)
-    learned = replace(learned, rows=learned.rows.choose(learned.statistics, batch, group, weight))
     if learned.rows.calibrates:
         _check_classes(learned)
     if not learned.rows.is_calibrated or learned.statistics.sample is not None:
@@ -299,9 +297,6 @@ def learn_more(
     the batch, and are derived at once if there are none.
     """
     if before is None:
-        alpha = getattr(declared.parameters, "alpha", None)
-        if isinstance(alpha, str) and alpha == "loo":
-            raise DataError("alpha='loo' is chosen by fit, from all rows at once; call fit first, or give a number.")
         rows, batch = declared.read(X, "fit")
         known = classes  # None to use its own labels
         if classes is None and strict:

@@ -8,7 +8,7 @@ the p-value. For rows like those learned it is uniform or larger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,18 +31,6 @@ if TYPE_CHECKING:
 MAX_JUDGED_ANSWERS = 1 << 25  # rows x classes: fewer rows of more classes are judged
 MAX_ROWS_JUDGED = 100_000  # distinct rows of parts that are left out one by one
 MAX_ROWS_FOR_TEN_FOLDS = 1000  # rows are judged by ten folds up to here, and by five beyond
-
-SMOOTHING_STRENGTHS = 4.0 ** np.arange(-6, 4)
-
-
-def choose_smoothing(predict_left_out: Callable[[float], Array], group: Array) -> float:
-    """Return the smoothing with the smallest log loss; ``predict_left_out(alpha)`` is (rows, classes) log p(c | x).
-
-    >>> choose_smoothing(lambda a: -np.abs(np.log([[a, 4.0]])), np.array([0]))
-    1.0
-    """
-    loss = [-predict_left_out(float(a))[np.arange(len(group)), group].mean() for a in SMOOTHING_STRENGTHS]
-    return float(SMOOTHING_STRENGTHS[int(np.argmin(loss))])
 
 
 def judge_sample(learned: Learned, sample: RowSample, folds: object, positions: Array | None = None) -> Scores:

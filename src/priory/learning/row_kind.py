@@ -143,10 +143,6 @@ class RowKind(ABC, Generic[BatchT]):
         """Reduce a sum of parts to the declared limits."""
         return statistics
 
-    def choose(self, statistics: ModelStatistics, batch: BatchT, group: Array, weight: Array | None) -> Self:
-        """Choose the parameters that only ``fit`` can, such as ``alpha="loo"``."""
-        return self
-
     def check_learned(self, statistics: ModelStatistics) -> None:
         """Raise an error or warn if ``fit`` has learned too little."""
 

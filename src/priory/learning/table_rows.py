@@ -11,12 +11,9 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT, check_same_columns, name_cells
-from priory.core.logspace import log_normalise
-from priory.core.sharding import space_evenly
 from priory.core.statistics import count_columns, list_record_types
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.families.base import ESTIMATES
-from priory.learning.left_out_scores import choose_smoothing
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import Cells
 from priory.model.column_profile import Profiles, make_example_table
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator
     from priory.text.tokenizer import Tokenizer
 
-ROWS_TO_CHOOSE_ALPHA = 100
 NO_COLUMNS = Schema(())
 
 
@@ -55,7 +51,6 @@ class TableRows(RowKind[Table]):
     schema: Schema = NO_COLUMNS  # without names: nothing was read yet
     has_names: bool = False
     first_columns: int | None = None  # how many columns the first table had, where later rows have brought more
-    alpha: float | None = None  # as chosen by alpha="loo"
 
     # -- the columns ---------------------------------------------------------------------------------------------
 
@@ -66,8 +61,7 @@ class TableRows(RowKind[Table]):
         known: dict[str, Any] = {"n_features_in_": len(self.schema.names), "_schema": self.schema}
         if self.has_names:
             known["feature_names_in_"] = np.array(self.schema.names, dtype=object)
-        optional = {"first_columns_": self.first_columns, "alpha_": self.alpha}
-        return known | {name: value for name, value in optional.items() if value is not None}
+        return known if self.first_columns is None else known | {"first_columns_": self.first_columns}
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> Self:
         schema: Schema = attributes["_schema"]
@@ -79,11 +73,10 @@ class TableRows(RowKind[Table]):
             schema=schema,
             has_names="feature_names_in_" in attributes,
             first_columns=attributes.get("first_columns_"),
-            alpha=attributes.get("alpha_"),
         )
 
     def with_parameters(self, declared: Self) -> Self:
-        columns = self.schema, self.has_names, self.first_columns, self.alpha
+        columns = self.schema, self.has_names, self.first_columns
         return self if self.parameters is declared.parameters else type(self)(declared.parameters, *columns)
 
     @property
@@ -104,15 +97,8 @@ class TableRows(RowKind[Table]):
 
     def with_profiles(self, names: Sequence[str], profiles: Profiles) -> Self:
         example = make_example_table(names, profiles)
-        schema = Schema.of(example, self.parameters.families, self._effective_alpha())
+        schema = Schema.of(example, self.parameters.families, self.parameters.alpha)
         return replace(self, schema=schema, has_names=True)
-
-    def _effective_alpha(self) -> float | None:
-        """The pseudo-count of the schema: declared, chosen, or 1 until it is chosen."""
-        declared: float | None = self.parameters.alpha
-        if self.parameters.alpha != "loo":
-            return declared
-        return 1.0 if self.alpha is None else self.alpha
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -124,10 +110,8 @@ class TableRows(RowKind[Table]):
             raise DataError(f"new_columns is {p.new_columns!r}; use 'learn', 'ignore' or 'error'.")
         if p.missing not in ("ignore", "error"):
             raise DataError(f"missing is {p.missing!r}; use 'ignore' or 'error'.")
-        if isinstance(p.alpha, str) and p.alpha != "loo":
-            raise DataError(f"alpha is {p.alpha!r}; use a number from 0, 'loo' or None.")
-        if isinstance(p.alpha, (int, float)) and not is_valid_alpha(p.alpha):
-            raise DataError(f"alpha is {p.alpha!r}; it must be a number from 0 to {MAX_SAMPLE_WEIGHT:g}.")
+        if p.alpha is not None and not is_valid_alpha(p.alpha):
+            raise DataError(f"alpha is {p.alpha!r}; use a number from 0 to {MAX_SAMPLE_WEIGHT:g}, or None.")
         if isinstance(p.class_prior, str) and p.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {p.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
         check_class_weight(p.class_weight, p.class_prior)
@@ -138,7 +122,7 @@ class TableRows(RowKind[Table]):
             table = read_table(X)
             _check_not_empty(table)
             self._check_cells(table)
-            schema = Schema.of(table, self.parameters.families, self._effective_alpha())
+            schema = Schema.of(table, self.parameters.families, self.parameters.alpha)
             return type(self)(self.parameters, schema, table.has_names), table
         table, rows = read_known_table(X, self.schema, is_counted=purpose != "answer"), self
         if purpose != "answer":
@@ -146,7 +130,7 @@ class TableRows(RowKind[Table]):
         table = drop_open_parts(table, rows.schema)
         rows._check_known(table, learned)
         if purpose != "answer":
-            schema = rows.schema.add_columns(table, self.parameters.families, self._effective_alpha())
+            schema = rows.schema.add_columns(table, self.parameters.families, self.parameters.alpha)
             rows = rows if schema is rows.schema else replace(rows, schema=schema)
         return rows, table
 
@@ -290,7 +274,7 @@ class TableRows(RowKind[Table]):
         self = self._rename(lambda names: join_date_names(names, other.schema.names))
         other = other._rename(lambda names: join_date_names(names, self.schema.names))
         check_same_columns(Parameters(**self.attributes), Parameters(**other.attributes))
-        mine, theirs = self._effective_alpha(), other._effective_alpha()
+        mine, theirs = self.parameters.alpha, other.parameters.alpha
         if mine != theirs:
             raise DataError(f"the models have different alphas ({mine} and {theirs}); declare one to merge them.")
         if difference := self.schema.describe_difference(other.schema):
@@ -311,24 +295,6 @@ class TableRows(RowKind[Table]):
         declared = self.parameters.families if isinstance(self.parameters.families, Mapping) else ()
         rows = replace(self, schema=known, first_columns=first)
         return rows._rename(lambda names: drop_empty_parts(names, held, declared)), left
-
-    def choose(self, statistics: ModelStatistics, batch: Table, group: Array, weight: Array | None) -> Self:
-        """Choose alpha by leave-one-out: only the schema depends on it, not the statistics."""
-        if self.parameters.alpha != "loo":
-            return self
-        if weight is not None:
-            raise DataError("alpha='loo' leaves out rows of weight one; omit sample_weight, or give alpha a number.")
-        families = self.parameters.families
-        rows = space_evenly(batch.rows, ROWS_TO_CHOOSE_ALPHA)
-        # own (chosen rows,): class index of each row
-        some, own, model = batch.take_rows(rows), group[rows], self.model(statistics)
-
-        def predict_left_out(alpha: float) -> Array:
-            tried = replace(model, schema=Schema.of(batch, families, alpha))
-            return log_normalise(tried.leave_one_out(tried.schema.read_cells(some), own), tried.log_prior())
-
-        alpha = choose_smoothing(predict_left_out, own)
-        return replace(self, schema=Schema.of(batch, families, alpha), alpha=alpha)
 
     def check_learned(self, statistics: ModelStatistics) -> None:
         filled = Model(self.schema, statistics).find_filled_columns()

@@ -12,10 +12,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.input_guard import describe_difference
-from priory.core.logspace import log_normalise
-from priory.core.sharding import space_evenly
 from priory.errors import DataError
-from priory.learning.left_out_scores import choose_smoothing
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, choose_text_memory
 from priory.model.document_model import DocumentModel, observe_documents
@@ -24,7 +21,7 @@ from priory.model.open_model import OpenTexts
 from priory.tables.table_reading import take_text_column
 from priory.text.documents import DocumentBatch, check_documents, read_documents
 from priory.text.normal_forms import Document
-from priory.text.text_model import TextModel, is_valid_alpha
+from priory.text.text_model import TextModel
 from priory.text.token_bags import AnyDocuments, TokenBags
 from priory.text.token_features import read_kept_bags
 from priory.text.tokenizer import Tokenizer, load_stop_words
@@ -38,8 +35,6 @@ TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("vocabulary", "unknown", "min_df", "max_df", "max_features", "buckets", "max_tokens"),
 )
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
-MAX_TEXTS_TO_CHOOSE_ALPHA = 500  # texts left out to choose alpha="loo", where leaving one out has a closed form
-MAX_TEXTS_TO_SUBTRACT = 100  # texts left out to choose alpha="loo", where each is left out by subtraction
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,6 @@ class TextRows(RowKind[TextBatch]):
 
     parameters: Parameters
     salt: int | None = None  # None: nothing was read yet
-    alpha: float | None = None  # as chosen by alpha="loo"
     name: str | None = None  # of the column, where the model was trained from files
 
     # -- the columns ---------------------------------------------------------------------------------------------
@@ -77,13 +71,13 @@ class TextRows(RowKind[TextBatch]):
         known: dict[str, Any] = {"n_features_in_": 1, "salt_": self.salt}
         if self.name is not None:
             known["feature_names_in_"] = np.array([self.name], dtype=object)
-        return known if self.alpha is None else known | {"alpha_": self.alpha}
+        return known
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> Self:
         if attributes["n_features_in_"] != 1:
             raise DataError(f"n_features_in_ is {attributes['n_features_in_']}; a text is one column.")
         [name] = attributes.get("feature_names_in_", [None])
-        return replace(self, salt=attributes["salt_"], alpha=attributes.get("alpha_"), name=name)
+        return replace(self, salt=attributes["salt_"], name=name)
 
     @property
     def n_columns(self) -> int:
@@ -108,17 +102,13 @@ class TextRows(RowKind[TextBatch]):
 
     @cached_property
     def text_model(self) -> TextModel:
-        """The text model, as declared; ``alpha="loo"`` stands for 1 until ``fit`` chooses it."""
-        p = self.parameters
-        alpha = (1.0 if self.alpha is None else self.alpha) if p.alpha == "loo" else p.alpha
-        return TextModel(p.model, alpha, self.vocabulary)
+        """The text model, as declared."""
+        return TextModel(self.parameters.model, self.parameters.alpha, self.vocabulary)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         p = self.parameters
-        if not is_valid_alpha(p.alpha) and p.alpha not in ("evidence", "loo"):
-            raise DataError(f"alpha is {p.alpha!r}; use a number from 0 to 1e+100, 'evidence' or 'loo'.")
         if p.pairs not in ("auto", True, False):
             raise DataError(f"pairs is {p.pairs!r}; use 'auto', True or False.")
         check_class_weight(p.class_weight, p.class_prior)
@@ -191,23 +181,6 @@ class TextRows(RowKind[TextBatch]):
         if self.parameters.max_tokens is None:
             return statistics
         return replace(statistics, parts=self.vocabulary.drop_rare_tokens(statistics.parts))
-
-    def choose(self, statistics: ModelStatistics, batch: TextBatch, group: Array, weight: Array | None) -> Self:
-        """Choose alpha by leave-one-out: the counts do not depend on it."""
-        if self.parameters.alpha != "loo":
-            return self
-        if weight is not None:
-            raise DataError("alpha='loo' leaves out texts of weight one; omit sample_weight, or give alpha a number.")
-        # otherwise every text is subtracted and the vocabulary chosen again, which is slower
-        quick = self.vocabulary.leaves_out_in_closed_form
-        rows = space_evenly(batch.rows, MAX_TEXTS_TO_CHOOSE_ALPHA if quick else MAX_TEXTS_TO_SUBTRACT)
-        cells, own = self.read_cells(batch.take_rows(rows)), group[rows]
-
-        def predict_left_out(alpha: float) -> Array:
-            model = replace(self, alpha=alpha).model(statistics)
-            return log_normalise(model.leave_one_out(cells, own), model.leave_one_out_prior(own))
-
-        return replace(self, alpha=choose_smoothing(predict_left_out, own))
 
     # -- answering -----------------------------------------------------------------------------------------------
 

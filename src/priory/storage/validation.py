@@ -220,7 +220,6 @@ COMMON_ATTRIBUTES: Mapping[str, TypeHint] = {
     "released_": tuple[float, ...],
     "sample_changes_": int,
     "corrections_": Corrections,
-    "alpha_": float,
     "salt_": int,
 }
 UNFITTED_ATTRIBUTES = {

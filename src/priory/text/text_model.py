@@ -33,7 +33,7 @@ TextRecords = tuple[BagCounts, ...]  # the counts, and presence counts if the vo
 
 def is_valid_alpha(alpha: object) -> bool:
     """Whether ``alpha`` is a number of virtual rows: none, or at most what a row may weigh."""
-    return isinstance(alpha, (int, float)) and 0 <= alpha <= MAX_SAMPLE_WEIGHT
+    return isinstance(alpha, int | float | np.number) and bool(0 <= alpha <= MAX_SAMPLE_WEIGHT)
 
 
 @dataclass(frozen=True)
