@@ -9,6 +9,7 @@ import priory as pr
 from exported_models import make_model, make_rows
 from priory import families as f
 from priory import naive_bayes as nb
+from priory import workflows
 from priory.errors import DataError
 
 NaiveBayes = partial(pr.NaiveBayes, calibrate=False)
@@ -32,6 +33,7 @@ CASES = [
     (nb.BernoulliNB(binarize=None, fit_prior=False), COUNTS > 1),
     (nb.MultinomialNB(alpha=0.5), COUNTS),
     (nb.ComplementNB(norm=True), COUNTS),
+    (nb.CategoricalNB(), COUNTS),
     (NaiveBayes("gaussian"), HOLES),
     (NaiveBayes("gaussian", estimate="ml"), HOLES),
     (NaiveBayes("gaussian", estimate="ml"), np.where(SHIFT == 0, np.nan, NUMBERS)),  # a class without any cell
@@ -152,3 +154,14 @@ def test_what_changes_the_answers_is_not_left_out_silently():
 def test_corrections_that_are_derived_when_they_are_needed_are_exported():
     model = pr.NaiveBayes().fit(NUMBERS, LABELS).forget(NUMBERS[:2], LABELS[:2])
     np.testing.assert_allclose(answered(model, HOLES[:, :3])[1], model.predict_proba(HOLES[:, :3]), atol=1e-9)
+
+
+def test_a_graph_without_training_rows_holds_none():
+    onnx = pytest.importorskip("onnx")
+    kept = {}
+    for with_rows in (True, False):
+        graph = onnx.load_from_string(
+            workflows.export(make_model("mixed", "loo"), "onnx", with_rows=with_rows).files["onnx"]
+        ).graph
+        kept[with_rows] = any(node.op_type == "TopK" for node in graph.node)
+    assert kept == {True: True, False: False}

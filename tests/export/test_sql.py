@@ -6,6 +6,8 @@ import pytest
 import priory as pr
 import query_databases as databases
 from exported_models import HOSTILE, TABLES, make_model, make_rows
+from priory import naive_bayes as nb
+from priory import workflows
 from priory.errors import DataError
 from priory.export.plan_sources import compile_plan
 from priory.export.sql import DIALECTS, write_sql
@@ -61,6 +63,20 @@ def test_a_model_of_one_class_has_a_query(ask):
     for dialect in ("duckdb", "sqlite", "postgres"):
         [row] = ask(dialect, write_sql(compile_plan(model), TABLE, dialect), TABLE, ["n"], ["n"], [{"n": 1.5}])
         assert float(row["P(only)"]) == 1.0
+
+
+@pytest.mark.parametrize("kind", [nb.GaussianNB, nb.BernoulliNB, nb.MultinomialNB, nb.ComplementNB, nb.CategoricalNB])
+def test_files_of_drop_ins_have_queries(ask, kind, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 60)
+    X = rng.poisson(1.0 + labels[:, None], (60, 3)).astype(float)
+    model, asked = kind().fit(X, labels), np.concatenate([X[:20], [[0, 40, 1]]])
+    pr.save(model, tmp_path / "model.priory")
+    query = workflows.export(tmp_path / "model.priory", "sql", dialect="sqlite", table=TABLE).files["sql"].decode()
+    names = ["x0", "x1", "x2"]
+    found = ask("sqlite", query, TABLE, names, names, [dict(zip(names, row, strict=True)) for row in asked.tolist()])
+    probabilities = [[row[f"P({label})"] for label in range(3)] for row in found]
+    np.testing.assert_allclose(probabilities, model.predict_proba(asked), atol=1e-9)
 
 
 @pytest.mark.parametrize(

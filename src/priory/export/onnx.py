@@ -32,13 +32,17 @@ def to_onnx(fitted: Any, with_rows: bool = True) -> Any:
     Needs the extra ``onnx``. Without training rows (``with_rows=False``) cells that are missing are read as missing. A
     model that ONNX cannot express raises DataError, which names an alternative.
     """
+    return write_graph(compile_plan(fitted, with_rows))
+
+
+def write_graph(plan: ScoringPlan) -> Any:
+    """The graph of a plan, as an ``onnx.ModelProto``."""
     try:
         import onnx
         import onnx.helper
         import onnx.numpy_helper
     except ImportError:
         raise MissingDependencyError("to_onnx needs onnx: pip install 'priory[onnx]'.") from None
-    plan = compile_plan(fitted, with_rows)
     if any(len(tokens.pairs) or len(tokens.characters) for tokens in plan.tokens):
         raise DataError(
             "hashed pairs and characters of words cannot be exported to ONNX; train with pairs=False, analyzer='word'."

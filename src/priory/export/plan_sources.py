@@ -29,7 +29,7 @@ from priory.export.scoring_plan import (
 from priory.families.base import BinTerm, DensityTerm
 from priory.families.text import split_record
 from priory.learning.table_rows import TableRows
-from priory.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from priory.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
 from priory.text.document_models import take_token_rows
 from priory.text.token_bags import PAIR_BUCKETS
 from priory.text.token_counts import TokenCounts
@@ -52,9 +52,13 @@ def compile_plan(fitted: Any, with_rows: bool = True) -> ScoringPlan:
         BernoulliNB: _compile_numbers(_add_booleans),
         MultinomialNB: _compile_numbers(_add_counts),
         ComplementNB: _compile_numbers(_add_counts),
+        CategoricalNB: _compile_numbers(_add_categories),
     }
     if type(fitted) not in compilers:
-        raise DataError(f"a {type(fitted).__name__} cannot be exported; NaiveBayes and TextClassifier can.")
+        known = ", ".join(kind.__name__ for kind in compilers)
+        raise DataError(f"a {type(fitted).__name__} cannot be exported; these can: {known}.")
+    if hasattr(fitted, "separator_"):
+        raise DataError("the model has several labels for each row; export a model of one class for each row.")
     return compilers[type(fitted)](fitted, with_rows)
 
 
@@ -211,6 +215,11 @@ def _add_counts(plan: ScoringPlan, fitted: Any, model: Any) -> None:
         raise DataError("a column that rules a class out cannot be exported; use an alpha above 0.")
     _add_slopes(plan, fitted.feature_log_prob_)
     plan.constant = plan.constant + model.class_term() - model.log_prior()
+
+
+def _add_categories(plan: ScoringPlan, fitted: Any, model: Any) -> None:
+    for j, table in enumerate(model.log_probability_tables()):  # as in predict, 1.5 is category 1
+        plan.add_column_term(j, BinTerm(np.arange(1.0, table.shape[1]), table))
 
 
 def _add_slopes(plan: ScoringPlan, slopes: Array) -> None:

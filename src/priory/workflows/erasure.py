@@ -21,6 +21,7 @@ from priory.storage.receipts import Issued, ReceiptBook, export_model, read_chai
 from priory.storage.saved_files import replace_file
 from priory.workflows.model_files import (
     FileTask,
+    check_fitted,
     is_regression,
     join_labelled_rows,
     load_classifier,
@@ -150,7 +151,7 @@ def export(
     from priory.export import javascript, onnx, plan_sources, sql
 
     name = os.path.basename(model) if isinstance(model, str | os.PathLike) else "model"
-    loaded = load_classifier(model, key) if isinstance(model, str | os.PathLike) else model
+    loaded: Any = check_fitted(load(model, key=key), model) if isinstance(model, str | os.PathLike) else model
     plan = plan_sources.compile_plan(loaded, with_rows and to != "html")
     notes = javascript.list_notes(plan)
     if to == "sql":
@@ -161,7 +162,7 @@ def export(
     if to == "html":
         return ExportedModel({"html": javascript.write_page(plan, title or name).encode()}, notes)
     if to == "onnx":
-        return ExportedModel({"onnx": onnx.to_onnx(loaded).SerializeToString()}, notes)
+        return ExportedModel({"onnx": onnx.write_graph(plan).SerializeToString()}, notes)
     raise DataError(f"to is {to!r}; use sql, js, html or onnx.")
 
 
