@@ -48,7 +48,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "service": (3_885, 23),
     "sources": (2_193, 12),
     "storage": (1_606, 10),
-    "tables": (863, 7),
+    "tables": (874, 7),
     "text": (2_523, 15),
     "top": (80, 3),
     "workflows": (3_293, 21),

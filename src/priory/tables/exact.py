@@ -10,6 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy import ndarray as Array
 
 from priory.core.column_kernels import sum_exactly
@@ -43,31 +44,48 @@ def group_sums(table: object, by: str | Sequence[str]) -> pa.Table:
     >>> sums.to_pydict()
     {'shop': ['a', 'b'], 'paid': [1.0, 0.5]}
     """
-    rows: Any = pa.table(table) if isinstance(table, dict) else table
-    if not isinstance(rows, pa.Table):
-        frame: Any = nw.from_native(rows, eager_only=True)
-        rows = pa.table({name: frame[name].to_arrow() for name in frame.columns})  # without the index of pandas
-    names = [by] if isinstance(by, str) else list(by)
+    rows, names = read_rows(table), [by] if isinstance(by, str) else list(by)
     for name in names:
         if name not in rows.column_names:
             raise DataError(f"the table has no column {name!r}{suggest_name(name, rows.column_names)}.")
     if not names:
         raise DataError("by names no column; give at least one.")
-    keys, group = find_groups(rows.select(names))
-    found = {name: keys.column(name) for name in names}
+    found = {name: make_key(name, rows.column(name)) for name in names}
+    group = reduce(lambda a, b: encode(pa.array(a * (b.max(initial=0) + 1) + b)), map(encode, found.values()))
+    row = np.zeros(group.max(initial=-1) + 1, dtype=np.int64)  # one of each group
+    row[group] = np.arange(len(group))
+    found = {name: key.take(row) for name, key in found.items()}
     for name in rows.column_names:
-        if name not in found and (sums := sum_column(rows.column(name), group, len(keys))) is not None:
+        if name not in found and (sums := sum_column(rows.column(name), group.astype(np.int32), len(row))) is not None:
             found[name] = sums
-    return pa.table(found).sort_by([(name, "ascending") for name in names])
+    return pa.table(found).sort_by([(name, "ascending") for name in found if name in names])
 
 
-def find_groups(keys: pa.Table) -> tuple[pa.Table, Array]:
-    """The distinct rows of a table, and the number of each row among them (rows,)."""
-    coded = [column.combine_chunks().dictionary_encode("encode") for column in keys.columns]
-    codes = [np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64) for column in coded]
-    joined = reduce(lambda a, b: np.unique(a, return_inverse=True)[1] * (int(b.max(initial=0)) + 1) + b, codes)
-    _, first, group = np.unique(joined, return_index=True, return_inverse=True)
-    return keys.take(first), group.astype(np.int32)
+def read_rows(table: object) -> pa.Table:
+    """A table of any kind as an Arrow table, without the index of pandas."""
+    try:
+        if isinstance(table, dict):
+            return pa.table(table)
+        frame: Any = nw.from_native(table, eager_only=True)
+        return table if isinstance(table, pa.Table) else pa.table({n: frame[n].to_arrow() for n in frame.columns})
+    except (TypeError, ValueError) as error:  # of Arrow, too
+        cause = str(error).splitlines()[0]
+        raise DataError(f"table cannot be read ({cause}); give a data frame, an Arrow table or a dict.") from None
+
+
+def make_key(name: str, column: pa.ChunkedArray) -> pa.Array:
+    """The cells of a column to group by: a dictionary as its values, and one zero for both."""
+    kind = column.type
+    if pa.types.is_nested(kind):
+        raise KindError(f"column {name!r} holds cells of several values ({kind}); group by columns of single values.")
+    column = column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+    column = pc.add(column, pa.scalar(0, kind)) if pa.types.is_floating(kind) else column
+    return column.combine_chunks()
+
+
+def encode(cells: pa.Array) -> Array:
+    """The number of each cell among the distinct cells (rows,)."""
+    return np.asarray(cells.dictionary_encode("encode").indices.to_numpy(), dtype=np.int64)
 
 
 def sum_column(column: pa.ChunkedArray, group: Array, groups: int) -> pa.Array | None:
@@ -77,14 +95,13 @@ def sum_column(column: pa.ChunkedArray, group: Array, groups: int) -> pa.Array |
         raise KindError("a column of decimals is exact already; sum it with Arrow, or cast it to doubles.")
     if pa.types.is_floating(kind):
         x = np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
-        return pa.array(sum_exactly(x[:, None], group, None, groups).first.to_floats()[:, 0])
+        return pa.array(sum_exactly(x[:, None], group, None, max(groups, 1)).first.to_floats()[:groups, 0])
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         return None
     whole = column.cast(pa.uint64() if pa.types.is_uint64(kind) else pa.int64()).fill_null(0).to_numpy()
     halves = np.stack([whole >> HALF_BITS, whole & ((1 << HALF_BITS) - 1)], axis=1).astype(np.float64)
-    integers, exponent = sum_exactly(halves, group, None, groups).first.to_integers()
-    high, low = (np.array([int(v) << exponent for v in part], dtype=object) for part in integers.T)
-    sums = [int(a << HALF_BITS) + int(b) for a, b in zip(high, low, strict=True)]
+    integers, exponent = sum_exactly(halves, group, None, max(groups, 1)).first.to_integers()
+    sums = [((int(high) << HALF_BITS) + int(low)) << exponent for high, low in integers[:groups]]
     if all(-(1 << 63) <= s < 1 << 63 for s in sums):
         return pa.array(sums, pa.int64())
     return pa.array([Decimal(s) for s in sums], pa.decimal128(38, 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -153,17 +154,15 @@ def export(
     name = os.path.basename(model) if isinstance(model, str | os.PathLike) else "model"
     loaded: Any = check_fitted(load(model, key=key), model) if isinstance(model, str | os.PathLike) else model
     plan = plan_sources.compile_plan(loaded, with_rows and to != "html")
-    notes = javascript.list_notes(plan)
-    if to == "sql":
-        return ExportedModel({"sql": sql.write_sql(plan, table, dialect).encode()}, notes)
-    if to == "js":
-        types = javascript.write_types().encode()
-        return ExportedModel({"js": javascript.write_javascript(plan).encode(), "d.ts": types}, notes)
-    if to == "html":
-        return ExportedModel({"html": javascript.write_page(plan, title or name).encode()}, notes)
-    if to == "onnx":
-        return ExportedModel({"onnx": onnx.write_graph(plan).SerializeToString()}, notes)
-    raise DataError(f"to is {to!r}; use sql, js, html or onnx.")
+    writers: dict[str, Callable[[], dict[str, bytes]]] = {
+        "sql": lambda: {"sql": sql.write_sql(plan, table, dialect).encode()},
+        "js": lambda: {"js": javascript.write_javascript(plan).encode(), "d.ts": javascript.write_types().encode()},
+        "html": lambda: {"html": javascript.write_page(plan, title or name).encode()},
+        "onnx": lambda: {"onnx": onnx.write_graph(plan).SerializeToString()},
+    }
+    if to not in writers:
+        raise DataError(f"to is {to!r}; use sql, js, html or onnx.")
+    return ExportedModel(writers[to](), javascript.list_notes(plan))
 
 
 def export_file(model: PathLike, key: PathLike | None = None) -> bytes:
