@@ -97,11 +97,27 @@ priory.cli.entry_point.entry()
     assert done.stderr.splitlines()[-1] == "[]"
 
 
+def test_filtering_mail_imports_no_arrow(made):
+    messages, labels = inbox()
+    mails = [b"\n" + message["text"].encode() for message in messages]
+    priory.save(priory.TextClassifier(reader="mail").fit(mails, labels), "mail.priory")
+    code = """
+import os, sys
+os._exit = lambda code: sys.exit(str([type(sys.modules[name]).__name__ for name in ("pyarrow", "pyarrow.compute")]))
+sys.argv = ["priory", "filter", "mail.priory"]
+from priory.__main__ import run_program
+run_program()
+"""
+    done = subprocess.run([sys.executable, "-c", code], input=mails[0], capture_output=True, check=False)
+    assert done.stdout.startswith(b"X-Priory: ")
+    assert done.stderr.decode().splitlines()[-1] == "['LateModule', 'LateModule']"
+
+
 def test_what_is_imported_late_is_there_when_it_is_used():
     code = """
 import sys
 from priory.core.lazy_imports import LateModule
-for name in ("scipy", "pyarrow.compute"):
+for name in ("scipy", "pyarrow", "pyarrow.compute"):
     LateModule(name).install()
 import pyarrow as pa
 import pyarrow.compute as pc

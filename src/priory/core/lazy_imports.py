@@ -79,6 +79,8 @@ class LateModule(ModuleType):
         sys.modules.setdefault(self.__name__, self)
 
     def __getattr__(self, name: str) -> Any:
+        if placeholder := sys.modules.get(f"{self.__name__}.{name}"):  # import pyarrow.compute as pc
+            return placeholder
         with self._lock:
             if sys.modules.get(self.__name__) is self:
                 del sys.modules[self.__name__]
@@ -89,9 +91,9 @@ OBJECTS_BETWEEN_COLLECTIONS = 100_000  # imported modules are never garbage: col
 
 
 def skip_slow_imports() -> None:
-    """Do without scikit-learn and pandas, and import SciPy and Arrow's functions only if they are used."""
+    """Do without scikit-learn and pandas, and import SciPy and Arrow only if they are used."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     avoid_import("sklearn")
     ImportBlocker("pandas").install()
-    for library in ("scipy", "pyarrow.compute"):
+    for library in ("scipy", "pyarrow", "pyarrow.compute"):
         LateModule(library).install()

@@ -23,7 +23,7 @@ DATE_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d %b %Y", "%d-%b-%Y", "%b 
 DAY_FIRST, MONTH_FIRST = "31/12/2024", "12/31/2024"  # notations of dates with slashes, as the last day of 2024
 ORDERED_FORMATS = {DAY_FIRST: ("%d/%m/%Y", "%d-%m-%Y", "%d/%m/%y"), MONTH_FIRST: ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y")}
 DAY_LENGTH = len("2024-05-31")
-PLAIN_LENGTHS = pa.array([DAY_LENGTH, len("2024-05-31 12:00"), len("2024-05-31 12:00:00")], pa.int32())
+PLAIN_LENGTHS = (DAY_LENGTH, len("2024-05-31 12:00"), len("2024-05-31 12:00:00"))
 
 
 def parse_dates(cells: pa.Array, form: str | None = None) -> Dates:
@@ -67,7 +67,9 @@ def find_date_formats(cells: pa.Array) -> list[str | None]:
 def _parse_plain_dates(cells: pa.Array) -> Dates | None:
     """Parse dates such as 2024-05-31 12:00:00 by Arrow's fast cast; None if a cell has another format."""
     lengths = pc.utf8_length(cells)
-    if not pc.all(pc.is_in(lengths.cast(pa.int32()), PLAIN_LENGTHS).filter(cells.is_valid())).as_py():
+    if not pc.all(
+        pc.is_in(lengths.cast(pa.int32()), pa.array(PLAIN_LENGTHS, pa.int32())).filter(cells.is_valid())
+    ).as_py():
         return None
     try:
         seconds = cells.cast(pa.timestamp("s")).cast(pa.int64())
