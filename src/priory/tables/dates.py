@@ -66,10 +66,8 @@ def find_date_formats(cells: pa.Array) -> list[str | None]:
 
 def _parse_plain_dates(cells: pa.Array) -> Dates | None:
     """Parse dates such as 2024-05-31 12:00:00 by Arrow's fast cast; None if a cell has another format."""
-    lengths = pc.utf8_length(cells)
-    if not pc.all(
-        pc.is_in(lengths.cast(pa.int32()), pa.array(PLAIN_LENGTHS, pa.int32())).filter(cells.is_valid())
-    ).as_py():
+    lengths = np.asarray(pc.utf8_length(cells).fill_null(DAY_LENGTH))
+    if not np.isin(lengths, PLAIN_LENGTHS).all():
         return None
     try:
         seconds = cells.cast(pa.timestamp("s")).cast(pa.int64())
@@ -78,8 +76,7 @@ def _parse_plain_dates(cells: pa.Array) -> Dates | None:
     # seconds since 1970, NaN where missing
     moments = _make_floats(seconds)
     days = np.floor(moments / 86_400)
-    has_hour = np.asarray(lengths.fill_null(0)) > DAY_LENGTH
-    return days, np.where(has_hour, np.floor((moments - 86_400 * days) / 3_600), np.nan)
+    return days, np.where(lengths > DAY_LENGTH, np.floor((moments - 86_400 * days) / 3_600), np.nan)
 
 
 def _parse_any_dates(cells: pa.Array, form: str | None) -> Dates:
