@@ -4,131 +4,154 @@ import math
 
 import numpy as np
 
-from second_reader.families import normalise
+from second_reader.texts import find_features
 
 
-def encode(column, cells):
-    """The code of each cell: of a number its bin, of a label its place; -1 if it is unknown, the last if missing."""
-    if not column["is_number"]:
-        place = {label: k for k, label in enumerate(column["edges_or_labels"].tolist())} | {None: len(column["levels"])}
-        return np.array([place.get(cell, -1) for cell in cells], int)
-    mantissa, power = np.frexp(cells)
-    codes = np.searchsorted(column["edges_or_labels"], np.ldexp(np.round(mantissa * 1024), power - 10), side="right")
-    return np.where(np.isnan(cells), len(column["levels"]), codes)
+def normalise(logits, otherwise=0.0):
+    """log p(c | x) from logits (rows, classes); a row in which every class is impossible is answered otherwise."""
+    logits = np.where(np.isneginf(logits).all(axis=-1, keepdims=True), otherwise, logits)
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
-def look_up(table, codes, starts):
-    """(rows, classes): the first line of a table (1 + codes, classes), and the lines of the codes of each row."""
-    lines = [np.where(own[:, None] >= 0, table[start + own], 0.0) for start, own in zip(starts, codes, strict=True)]
-    return sum(lines, table[0])
+def look_up(table, codes):
+    """(rows, classes): the sum of the lines of a table at codes (rows, columns); negative codes have none."""
+    return np.where(codes[..., None] >= 0, table[codes], 0.0).sum(axis=1) if codes.size else 0.0
 
 
-def pool(c, cells, texts, tokens):
-    """(rows, classes): log p(c | x) by all members; ``texts`` (rows, classes) are the tempered evidence of texts."""
-    e, columns = c["evidence"], [column for block in c["encoding"]["blocks"] for column in block]
-    codes = [encode(*pair) for pair in zip(columns, cells, strict=True)]
-    starts = np.cumsum([1, *(len(column["levels"]) + 1 for column in columns)])
-    sizes, numbers = np.diff(starts), [(k, x) for k, x in zip(columns, cells, strict=True) if k["is_number"]]
-    away = [np.clip((x / 2 - k["mean"] / 2) / (k["deviation"] / 2), -6, 6) for k, x in numbers]
-    scores = [np.interp(x, k["knots"], k["scores"]) if len(k["knots"]) > 1 else 0 * x for k, x in numbers]
-    away, scores = (np.nan_to_num(np.array(some).reshape(len(numbers), len(texts)).T) for some in (away, scores))
+class Members:
+    """The members of a model, which answer the cells of coded columns and the tempered evidence of texts."""
 
-    def naive(prior, weights):
-        table = np.concatenate([[prior * e["log_prior"]], (e["log_ratios"] * np.repeat(weights, sizes)).T])
-        return look_up(table, codes, starts[:-1]) + texts
+    def __init__(self, c, texts):
+        self.c, self.columns = c, [column for block in c["encoding"]["blocks"] for column in block]
+        self.is_number = np.array([column["is_number"] for column in self.columns], bool)
+        self.sizes = [len(column["levels"]) + 1 for column in self.columns]
+        self.starts = np.cumsum([0, *self.sizes], dtype=int)
+        self.levels = np.concatenate([np.zeros(0, int), *(np.append(k["levels"], 8) for k in self.columns)])
+        self.is_text_missing, self.tokens = [[not x for x in cells] for cells, _ in texts], []
+        self.end = 1 + self.starts[-1]  # of the weights of a `LinearMember` before those of pairs
+        for known, (cells, rule) in zip(c["tokens"], texts, strict=False):
+            own, self.end = find_features(known, cells, rule, self.end)
+            self.tokens.append(own)
 
-    w = e["weights"]
-    tempered = naive(w[0], w[1:])
+    def encode(self, j, x):
+        """The code of each cell: of numbers bins, of labels places; -1 if it is unknown, the last if missing."""
+        known, last = self.columns[j]["edges_or_labels"], self.sizes[j] - 1
+        if not self.is_number[j]:
+            place = {label: k for k, label in enumerate(known.tolist())} | {None: last}
+            return np.array([place.get(cell, -1) for cell in x], int)
+        mantissa, power = np.frexp(x)
+        codes = np.searchsorted(known, np.ldexp(np.round(mantissa * 1024), power - 10), side="right")
+        return np.where(np.isnan(x), last, codes)
 
-    def add_linear(m):
-        table, logits = m["weights"], tempered + look_up(m["weights"][: starts[-1]], codes, starts[:-1])
-        start, levels = (
-            starts[-1],
-            [np.append(k["levels"], [8, -1])[own] for k, own in zip(columns, codes, strict=True)],
-        )
-        for features, own in zip(c["tokens"] if m["with_tokens"] else (), tokens, strict=False):
-            sums = [table[start + np.array(ids, int)].sum(axis=0) * max(len(ids), 1) ** -0.5 for ids in own]
-            logits, start = (
-                logits + np.array(sums),
-                start + sum(len(features[own]) for own in ("ends", "pairs", "characters")),
-            )
-        for k, (a, b) in enumerate(m["pairs"].tolist()):
-            known, cell = (levels[a] >= 0) & (levels[b] >= 0), start + 81 * k + 9 * levels[a] + levels[b]
-            logits = logits + np.where(known[:, None], table[np.where(known, cell, 0)], 0.0)
-        return logits
+    def naive(self, codes, prior, weights):
+        """Tempered naive Bayes: the log prior, and weighted log ratios."""
+        ratios = self.c["evidence"]["log_ratios"].T * np.repeat(weights, self.sizes)[:, None]
+        return prior + look_up(ratios, self.place(codes))
 
-    def add_slopes(m):
-        return look_up(m["weights"], codes, starts[:-1]) + (scores if m["of_scores"] else away) @ m["slopes"] + texts
+    def place(self, codes):
+        """The codes of all columns one after the other."""
+        return np.where(codes < 0, -1, codes + self.starts[:-1])
 
-    def add_gaussian(m):
-        g, zeros = m["gaussian"], [0.0 if k["is_number"] else v for k, v in zip(columns, w[1:], strict=True)]
+    def pool(self, cells, texts, tokens):
+        """(rows, classes): log p(c | x) by all members."""
+        c, shape = self.c, (len(self.columns), len(texts))
+        codes = np.array([self.encode(j, x) for j, x in enumerate(cells)], int).reshape(shape).T
+        logits = [MEMBERS[m["class"]](self, m, cells, codes, texts, tokens) for m in c["members"]]
+        pooled, share = normalise(np.tensordot(c["pool"]["exponents"], logits, 1)), c["pool"]["share"]
+        return np.logaddexp(np.log(share) + pooled, np.log(1 - share) + normalise(c["evidence"]["log_prior"]))
+
+    def temper(self, codes, texts, labels_only=False):
+        e = self.c["evidence"]
+        weights = np.where(self.is_number & labels_only, 0.0, e["weights"][1:])
+        return self.naive(codes, e["weights"][0] * e["log_prior"], weights) + texts
+
+    def add_linear(self, m, cells, codes, texts, tokens):
+        table, logits = m["weights"], self.temper(codes, texts)
+        for own in tokens if m["with_tokens"] else ():
+            logits = logits + [table[np.array(ids, int)].sum(axis=0) / max(len(ids), 1) ** 0.5 for ids in own]
+        levels = np.where(codes < 0, -1, self.levels[self.place(codes)])
+        (a, b), start = levels.T[m["pairs"].reshape(-1, 2).T], self.end if m["with_tokens"] else 1 + self.starts[-1]
+        at = 81 * np.arange(len(a))[:, None] + 9 * a + b  # (pairs, rows)
+        pairs = look_up(table[start:], np.where((a < 0) | (b < 0), -1, at).T)
+        return logits + table[0] + look_up(table[1:], self.place(codes)) + pairs
+
+    def list_scores(self, cells, of_scores=True):
+        """(rows, numbers): normal scores, or standardised numbers; 0 of a missing number."""
+
+        def score(k, x):
+            if of_scores:
+                return np.interp(x, k["knots"], k["scores"]) if len(k["knots"]) > 1 else 0 * x
+            return np.clip((x / 2 - k["mean"] / 2) / (k["deviation"] / 2), -6, 6)
+
+        own = [score(k, x) for k, x in zip(self.columns, cells, strict=True) if k["is_number"]]
+        return np.nan_to_num(np.array(own)).T
+
+    def add_slopes(self, m, cells, codes, texts, tokens):
+        slopes = self.list_scores(cells, m["of_scores"]) @ m["slopes"] if self.is_number.any() else 0.0
+        return texts + m["weights"][0] + look_up(m["weights"][1:], self.place(codes)) + slopes
+
+    def add_gaussian(self, m, cells, codes, texts, tokens):
+        g, scores = m["gaussian"], self.list_scores(cells)
         whitened = [(scores - mean) @ root.T for mean, root in zip(g["means"], g["roots"], strict=True)]
-        density = np.stack([k - (z * z).sum(axis=1) / 2 for k, z in zip(g["constants"], whitened, strict=True)], axis=1)
-        return naive(w[0], zeros) + m["temperature"] * density
+        density = g["constants"] - np.square(whitened).sum(axis=2).T / 2
+        return self.temper(codes, texts, labels_only=True) + m["temperature"] * density
 
-    def add_trees(m):
-        own = iter(zip(m["cuts"], m["gaps"], strict=True))
-        values = [
-            find_cuts(x, *next(own)) if k["is_number"] else np.where(code < 0, len(k["levels"]) + 1, code)
-            for k, x, code in zip(columns, cells, codes, strict=True)
-        ]
-        logits, values = np.zeros((len(texts), m["leaves"].shape[2])), np.minimum(values, 254)
-        for tests, leaves in zip(m["tests"].tolist(), m["leaves"].astype(float), strict=True):
-            leaf = 0
-            for j, cut in tests:
-                leaf = 2 * leaf + (values[j] > cut if columns[j]["is_number"] else values[j] == cut)
-            logits += leaves[leaf]
-        return m["start"] + texts + (np.concatenate([0 * logits, logits], axis=1) if logits.shape[1] == 1 else logits)
+    def add_trees(self, m, cells, codes, texts, tokens):
+        values, own = np.where(codes < 0, self.sizes, codes), iter(zip(m["cuts"], m["gaps"], strict=True))
+        for j in np.flatnonzero(self.is_number):
+            cuts, gap = next(own)
+            values[:, j] = np.where(np.isnan(cells[j]), gap, np.searchsorted(cuts, cells[j]))
+        column, cut = np.moveaxis(m["tests"].astype(int), -1, 0)  # (trees, depth)
+        value = np.minimum(values, 254)[:, column]
+        passed = np.where(self.is_number[column], value > cut, value == cut)
+        leaf = passed @ (1 << np.arange(column.shape[1])[::-1])
+        logits = m["leaves"].astype(float)[np.arange(len(column)), leaf].sum(axis=1)
+        return m["start"] + texts + (np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits)
 
-    members = {"LinearMember": add_linear, "SlopeMember": add_slopes, "GaussianMember": add_gaussian}
-    members |= {"ObliviousTrees": add_trees}
-    weighted = [w * members[m["class"]](m) for w, m in zip(c["pool"]["exponents"], c["members"], strict=True)]
-    pooled = normalise(sum(weighted))  # the normalisers of members cancel
-    share, base = c["pool"]["share"], normalise(e["log_prior"])
-    return np.logaddexp(np.log(share) + pooled, np.log(1 - share) + base)
+    def rank(self, j, x):
+        """Places from 0 to 256 of numbers among the kept rows, or codes of labels."""
+        if not self.is_number[j]:
+            return self.encode(j, x)
+        ranks = [128 * math.erfc(-score / math.sqrt(2)) for score in self.columns[j]["scores"].tolist()]
+        places = np.rint(np.interp(x, self.columns[j]["knots"], ranks)) if ranks else 0 * x
+        return np.where(np.isnan(x), -128, np.nan_to_num(places)).astype(int)
+
+    def answer(self, cells, texts, estimated):
+        """(rows, classes): log p(c | x); rows with gaps are completed by the nearest kept rows."""
+        log_p, gaps, n = self.pool(cells, texts, self.tokens), self.c["gaps"], len(self.columns)
+        if gaps is None:
+            return log_p
+        missing = [*([x is None or x != x for x in own] for own in cells), *self.is_text_missing]
+        missing = np.array(missing).reshape(-1, len(texts)).T
+        varied = np.array([size > 2 for size in self.sizes] + [True] * (missing.shape[1] - n))
+        is_empty = (missing | ~varied).all(axis=1, keepdims=True)
+        marked = missing & (gaps["is_completed"] | varied & is_empty)
+        kept, weight = [column for block in gaps["blocks"] for column in list_cells(block)], gaps["weight"]
+        for i in np.flatnonzero(marked[:, :n].any(axis=1)):
+            row, m = [x[i : i + 1] for x in cells], marked[i].sum() / (marked[i] | ~missing[i] & varied).sum()
+            codes = np.array([[self.encode(j, x)[0] for j, x in enumerate(row)]])
+            tempered, mean = self.naive(codes, estimated, self.c["evidence"]["weights"][1:])[0] + texts[i], log_p[i]
+            if len(weight):
+                key = np.zeros(len(weight), int)
+                for j in np.flatnonzero(~marked[i, :n]):
+                    apart = self.rank(j, row[j]) - self.rank(j, kept[j])
+                    key += apart**2 if self.is_number[j] else 128**2 * (apart != 0)
+                near = np.argsort(key, kind="stable")[:10]
+                row = [y[near] if gap else x.repeat(len(near)) for gap, x, y in zip(marked[i], row, kept, strict=False)]
+                tokens = [[own[i]] * len(near) for own in self.tokens]
+                shares, m = np.log(weight[near] / weight[near].sum())[:, None], m**3
+                mean = np.logaddexp.reduce(shares + self.pool(row, texts[[i] * len(near)], tokens), axis=0)
+            log_p[i] = (1 - m) * mean + m * tempered
+        return log_p
 
 
-def find_cuts(x, cuts, gap):
-    return np.where(np.isnan(x), gap, np.searchsorted(cuts, x))
+MEMBERS = {"LinearMember": Members.add_linear, "SlopeMember": Members.add_slopes}
+MEMBERS |= {"GaussianMember": Members.add_gaussian, "ObliviousTrees": Members.add_trees}
 
 
-def rank(column, cells):
-    """Places from 0 to 256 of numbers among the kept rows, or codes of labels."""
-    if not column["is_number"]:
-        return encode(column, cells)
-    ranks = [128 * math.erfc(-score / math.sqrt(2)) for score in column["scores"].tolist()]
-    places = np.rint(np.interp(cells, column["knots"], ranks)) if len(ranks) else 0 * cells
-    return np.where(np.isnan(cells), -128, np.nan_to_num(places)).astype(int)
-
-
-def complete(c, i, cells, texts, tokens, missing, marked, estimated):
-    """log p(c | x) of row i with gaps: the mean over the nearest kept rows, and tempered naive Bayes."""
-    columns, gaps = [k for block in c["encoding"]["blocks"] for k in block], marked[i]
-    kept, weight = [], c["gaps"]["weight"]
-    for block in c["gaps"]["blocks"]:
-        data = block["data"]
-        if block["class"] == "NumberCells":
-            kept += list(data.T)
-        else:
-            kept += [np.append(v, [None])[own] for v, own in zip(data["values"], data["codes"].T, strict=True)]
-    varied = [len(k["levels"]) > 1 for k in columns] + [True] * (len(missing[i]) - len(columns))
-    row, exponent = [x[i : i + 1] for x in cells], gaps.sum() / (gaps.sum() + (~missing[i] & varied).sum())
-    if len(weight):
-        key = np.zeros(len(weight), int)
-        for gap, k, x, y in zip(gaps, columns, row, kept, strict=False):
-            apart = rank(k, x) - rank(k, y)
-            key += 0 if gap else apart**2 if k["is_number"] else 128**2 * (apart != 0)
-        nearest = np.sort(np.argsort(key, kind="stable")[:10])
-        row = [y[nearest] if gap else np.repeat(x, len(nearest)) for gap, x, y in zip(gaps, row, kept, strict=False)]
-        shares, exponent = np.log(weight[nearest] / weight[nearest].sum()), exponent**3
-    else:
-        shares = np.zeros(1)
-    n = len(shares)
-    mean = pool(c, row, np.repeat(texts[i : i + 1], n, axis=0), [[own[i]] * n for own in tokens])
-    mean = np.logaddexp.reduce(mean + shares[:, None], axis=0)
-    e, own = c["evidence"], estimated + texts[i]
-    starts = np.cumsum([0] + [len(k["levels"]) + 1 for k in columns])
-    for start, k, x, w in zip(starts, columns, cells, e["weights"][1:], strict=False):
-        code = encode(k, x[i : i + 1])[0]
-        own = own + (w * e["log_ratios"][:, start + code] if code >= 0 else 0.0)
-    return normalise((1 - exponent) * mean + exponent * own)
+def list_cells(block):
+    """The cells of kept rows by column."""
+    if block["class"] == "NumberCells":
+        return list(block["data"].T)
+    return [np.append(v, [None])[own] for v, own in zip(block["data"]["values"], block["data"]["codes"].T, strict=True)]

@@ -17,8 +17,8 @@ from priory.errors import ModelFileError
 from priory.learning.record_export import export_record
 from priory.storage.receipt_verifier import add_rows
 from second_reader import RefusedError, answer, read_model
-from second_reader.families import sums_of
-from second_reader.model_file import split_arena
+from second_reader.families import take_column
+from second_reader.model_file import split
 
 VECTORS = sorted((ROOT / "tests" / "format_vectors").glob("*.json"))
 TOLERANCE = 1e-12
@@ -92,15 +92,12 @@ def list_fields(family: str, record: Any, j: int) -> Any:
         spelled = [[v if isinstance(v, str) else v.hex()] for v in values]
         yield "counts", spelled, record[j]["counts"].tolist()
     elif family == "Text":
-        words = split_arena(record["arena"], record["ends"])
+        words = split(record["arena"], record["ends"])
         yield "n", [[]], record["n"][:, None].tolist()
         yield "counts", [[word] for word in words], record["counts"].T.tolist()
     else:
-        for field, sums in record.items():
-            if isinstance(sums, dict):
-                yield field, [[]], [[number] for number in sums_of(sums, j)]
-            elif field != "class":
-                yield field, [[]], sums[:, [j if sums.shape[1] > 1 else 0]].tolist()
+        for field, sums in take_column(record, j).items():
+            yield field, [[]], [[number] for number in sums]
 
 
 def test_the_second_reader_imports_nothing_of_priory():
