@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 
 class PrioryError(Exception):
@@ -56,6 +58,14 @@ class ModelTooLargeError(PrioryError, MemoryError):
 
 class MissingDependencyError(PrioryError, ImportError):
     """An optional dependency is not installed."""
+
+
+def import_extra(module: str, problem: str, package: str) -> Any:
+    """Import a module of an optional dependency; the error says what needs it, and how it is installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(f"{problem}: pip install {package}.", name=error.name) from None
 
 
 class ModelFileError(PrioryError, ValueError):

@@ -210,12 +210,6 @@ def test_a_target_with_many_numbers_is_predicted_as_a_number_unless_classes_are_
     assert code == 0
     assert "the target 'price' has more than 20 different numbers, so this is a regression" in err
     assert out.startswith("400 rows, a number to predict: price from 3 columns\n")
-    code, _, err = run("train", "homes.csv", "--target", "price", "--textbook", "-o", "book.priory")
-    assert (code, err) == (
-        3,
-        "priory: homes.csv: the target 'price' looks like a number to predict: 400 different values in the first 400 "
-        "rows; bin it, or use --classes if each value is a class\n",
-    )
     for insisting in ("--classes", "--labels-as-text"):
         code, out, _ = run("train", "homes.csv", "--target", "price", insisting, "--plain", "--json", "--force")
         assert (code, len(json.loads(out)["classes"])) == (0, 400)

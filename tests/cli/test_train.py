@@ -11,7 +11,6 @@ import priory
 from priory import inbox
 from priory.estimators.text_classifier import TextClassifier
 from shell import TEXTS, write
-from worked_examples import WORKED_EXAMPLES
 
 
 def test_train_says_what_a_person_wants_to_know(mail, run):
@@ -164,18 +163,3 @@ def test_no_virtual_examples_are_allowed_and_what_is_certain_stays_finite(mail, 
     assert code == 0
     assert all(abs(row["certainty"]) <= 9999.9 for row in found)
     assert max(row["probability"] for row in found) == 1.0
-
-
-def test_textbook_training_corrects_nothing_and_explains_in_probabilities(run):
-    example = WORKED_EXAMPLES["play_tennis"]
-    write("play.csv", example["columns"], example["rows"])
-    code, out, _ = run("train", "play.csv", "--target", "play", "--textbook")
-    assert (code, "yes: outlook +inf (rules out all others), humidity +2.2" in out) == (0, True)
-    _, out, _ = run("explain", "play.priory", "outlook=sunny", "wind=strong", "--unit", "probability")
-    assert "outlook = sunny 0.6 0.2222 2.7" in " ".join(out.split())
-    code, _, err = run("train", "play.csv", "--target", "play", "--m", "2", "--force")
-    assert (code, "--m is the m-estimate of --textbook" in err) == (2, True)
-    assert run("train", "play.csv", "--target", "play", "--textbook", "--m", "laplace", "--force")[0] == 0
-    row = dict.fromkeys(example["columns"][:-1]) | {"outlook": "overcast"}
-    expected = 5 / 14 / 8 / (5 / 14 / 8 + 9 / 14 * 5 / 12)
-    assert priory.load("play.priory").predict_proba([row])[0, 0] == pytest.approx(expected)

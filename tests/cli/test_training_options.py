@@ -73,14 +73,13 @@ def test_a_prior_is_declared_by_name_by_file_or_uniform(loans, run):
         return priory.load("loans.priory").class_prior_.round(6).tolist()
 
     assert prior() == [0.25, 0.75]
-    assert prior("--prior", "uniform") == prior("--class-weight", "balanced") == [0.5, 0.5]
+    assert prior("--prior", "uniform") == [0.5, 0.5]
     assert prior("--prior", "bad=0.01,good=0.99") == [0.01, 0.99]
     write("prior.csv", ["class", "rows"], [["good", 900], ["bad", 100]])
     assert prior("--prior", "prior.csv") == [0.1, 0.9]
-    assert prior("--class-weight", "bad=3") == [0.5, 0.5]  # three times a quarter, and three quarters
     assert run("learn", "loans.priory", "loans.csv")[0] == 0
     assert run("forget", "loans.priory", "loans.csv")[0] == 0
-    assert priory.load("loans.priory").class_prior_.round(6).tolist() == [0.5, 0.5]
+    assert priory.load("loans.priory").class_prior_.round(6).tolist() == [0.1, 0.9]
 
 
 def test_a_declared_prior_moves_every_answer_by_the_same_odds(loans, run):
@@ -98,12 +97,9 @@ def test_a_declared_prior_moves_every_answer_by_the_same_odds(loans, run):
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
-        (["--prior", "uniform", "--class-weight", "balanced"], 2, "exclude each other"),
         (["--prior", "bad=x"], 2, "'bad=x' is not CLASS=NUMBER"),
-        (["--class-weight", "heavy"], 2, "'heavy' is not CLASS=NUMBER"),
         (["--prior", "bad=0.1"], 3, "the prior has no probability for class 'good'; give one"),
         (["--prior", "bd=0.1,good=0.9"], 3, "the model has no class 'bd' (did you mean 'bad'?)"),
-        (["--class-weight", "bad=-1"], 3, "class 'bad' has the weight -1; give a number that is 0 or more"),
         (["--prior", "none.csv"], 5, "none.csv: no such file or directory"),
     ],
 )

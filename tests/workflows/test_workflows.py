@@ -41,7 +41,7 @@ def test_training_on_a_table_returns_all_that_the_command_prints(here, quiet):
     assert len(result.labels) == len(result.sample) == 308
     assert set(result.evidence) == {"normal", "spam", "urgent"}
     assert result.evidence["spam"][0][0] == "text"
-    assert (list(result.findings), result.empty_columns, result.unreadable_files) == ([], [], [])
+    assert (list(result.findings), result.empty_columns) == ([], [])
     answer = result.as_dict()
     json.dumps(answer)
     assert (answer["rows"], answer["sampled"]) == (308, 308)

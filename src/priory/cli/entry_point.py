@@ -18,7 +18,7 @@ from priory import __version__
 from priory.cli.options import LateGroup
 from priory.cli.terminal import format_one_line, invoke_command, print_note
 from priory.core.lazy_imports import skip_slow_imports
-from priory.errors import MissingDependencyError, ModelFileError, ModelTooLargeError, PrioryError, PrioryWarning
+from priory.errors import MissingDependencyError, ModelFileError, PrioryError, PrioryWarning
 
 EXIT_USAGE, EXIT_DATA, EXIT_MODEL, EXIT_FILES, EXIT_LIMIT, EXIT_PIPE, EXIT_INTERRUPTED = 2, 3, 4, 5, 6, 141, 130
 
@@ -89,19 +89,19 @@ def main(arguments: list[str] | None = None) -> int:
         return find_exit_code(error)
 
 
+EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (  # an error has the code of the first class that it belongs to
+    (click.ClickException, EXIT_USAGE),
+    (ModelFileError, EXIT_MODEL),
+    (MemoryError, EXIT_LIMIT),
+    (MissingDependencyError, EXIT_USAGE),
+    (OSError, EXIT_FILES),
+    (PrioryError, EXIT_DATA),
+)
+
+
 def find_exit_code(error: Exception) -> int:
     """The exit code for an error."""
-    if isinstance(error, click.ClickException):
-        return EXIT_USAGE
-    if isinstance(error, ModelFileError):
-        return EXIT_MODEL
-    if isinstance(error, MemoryError):
-        return EXIT_LIMIT
-    if isinstance(error, MissingDependencyError):
-        return EXIT_USAGE
-    if isinstance(error, OSError):
-        return EXIT_FILES
-    return EXIT_DATA if isinstance(error, PrioryError) else 1
+    return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), 1)
 
 
 def format_error_message(error: Exception) -> str:
@@ -111,14 +111,11 @@ def format_error_message(error: Exception) -> str:
         where = error.filename2 or error.filename
         reason = (error.strerror or str(error)).lower()
         return f"{os.fspath(where)}: {reason}" if isinstance(where, str | os.PathLike) else reason
-    if isinstance(error, ModelTooLargeError) or not isinstance(error, MemoryError):
-        known = isinstance(error, PrioryError)
-        return (
-            str(error)
-            if known
-            else f"{type(error).__name__}: {error}; set PRIORY_DEBUG=1 to see where, and please report it"
-        )
-    return "not enough memory; give fewer rows at a time"
+    if isinstance(error, PrioryError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory; give fewer rows at a time"
+    return f"{type(error).__name__}: {error}; set PRIORY_DEBUG=1 to see where, and please report it"
 
 
 def entry() -> NoReturn:

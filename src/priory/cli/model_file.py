@@ -17,25 +17,22 @@ from priory.cli.terminal import print_json, print_lines, print_update
 @options.sectioned_command(
     "learn", short_help="Learn more rows into a model.", epilog="Example: priory learn mail.priory today.csv"
 )
-@options.add_option("--unlabelled", "The rows are texts without label; MODEL uses them where that helps.")
+@options.model_argument
+@options.files_argument
 @options.update_options
-def learn_command(
-    model: str,
-    paths: tuple[str, ...],
-    refresh_from: tuple[str, ...],
-    wait: float | None,
-    unlabelled: bool,
-    json_: bool,
-    **given: Any,
-) -> None:
+@options.json_option
+@options.column_options
+@options.reading_options
+def learn_command(model: str, paths: tuple[str, ...], json_: bool, **given: Any) -> None:
     """Learn the rows of FILEs in addition to what MODEL has learned: all of them, or none if there is an error.
 
     If MODEL does not exist, it is created as priory train --plain --target COLUMN would. Several processes may learn
     into one MODEL at the same time: each waits for its turn, and nothing is lost.
     """
+    update = options.update_options.pop(given)
     with options.open_task(paths, given) as task:
-        result = workflows.learn(model, task, refresh_from=refresh_from, wait=wait, unlabelled=unlabelled)
-        if unlabelled:
+        result = workflows.learn(model, task, **update)
+        if update["unlabelled"]:
             task.callbacks.notify(result.model.unlabelled_)
     print_update("learned", model, result, json_)
 
@@ -45,40 +42,34 @@ def learn_command(
     short_help="Unlearn rows, exactly.",
     epilog="Example: priory forget mail.priory mail.csv --where sender=ann",
 )
+@options.model_argument
+@options.files_argument
 @options.update_options
-@options.add_option("--unlabelled", "The rows are texts that MODEL learned without label.")
 @options.add_option(
     "--where COLUMN=TEXT...",
     "Only the rows of FILEs with this text in this column, which need not be a column of MODEL; may be repeated.",
     partial(options.split_assignments, usage="COLUMN=TEXT"),
 )
+@options.json_option
 @options.force_option
 @options.receipt_options
+@options.column_options
+@options.reading_options
 def forget_command(
-    model: str,
-    paths: tuple[str, ...],
-    refresh_from: tuple[str, ...],
-    wait: float | None,
-    unlabelled: bool,
-    json_: bool,
-    where: dict[str, str],
-    force: bool,
-    **given: Any,
+    model: str, paths: tuple[str, ...], json_: bool, where: dict[str, str], force: bool, **given: Any
 ) -> None:
     """Unlearn the rows of FILEs: MODEL becomes exactly what it would be if it had never learned them.
 
     All rows are forgotten, or none if one of them was never learned. With --sign-key and --receipt a receipt is written
     that others can check (priory verify).
     """
-    files = options.pop_receipt_files(given, force)
+    files, update = options.pop_receipt_files(given, force), options.update_options.pop(given)
     with options.open_task(paths, given) as task:
         chosen = replace(task, where=dict(where))
         if workflows.is_database(paths[0]):
             result = workflows.forget_table(model, chosen, receipt=files)
         else:
-            result = workflows.forget(
-                model, chosen, refresh_from=refresh_from, wait=wait, receipt=files, unlabelled=unlabelled
-            )
+            result = workflows.forget(model, chosen, receipt=files, **update)
     print_update("forgotten", model, result, json_)
 
 

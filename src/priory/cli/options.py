@@ -251,13 +251,6 @@ def _check_alpha(alpha: float) -> float:
     return alpha
 
 
-def _parse_virtual_examples(text: str) -> float | str:
-    try:
-        return text if text == "laplace" else float(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is neither a number nor 'laplace'.") from None
-
-
 def _parse_class_numbers(text: str) -> dict[str, float]:
     numbers = {}
     for pair in text.split(","):
@@ -267,10 +260,6 @@ def _parse_class_numbers(text: str) -> dict[str, float]:
         except ValueError:
             raise click.BadParameter(f"{pair!r} is not CLASS=NUMBER.") from None
     return numbers
-
-
-def _parse_class_weight(text: str) -> str | dict[str, float]:
-    return text if text == "balanced" else _parse_class_numbers(text)
 
 
 def _parse_class_prior(text: str) -> str | dict[str, float]:
@@ -302,7 +291,6 @@ reading_options = OptionSection(
     ),
     define_option("--no-quotes", "Treat quotation marks in a CSV as ordinary characters.", not_, field="quotes"),
     define_option("--skip-bad N", "Skip up to N invalid lines of JSON.", click.IntRange(0), field="max_bad_lines"),
-    define_option("--keep-going", "Skip documents that cannot be opened."),
     define_option(
         "--no-mail-headers",
         "Learn only the subject and the body of mail. A model remembers it.",
@@ -368,12 +356,6 @@ column_options = OptionSection(
 training_options = OptionSection(
     "Options",
     define_option("--plain", "Learn the statistics only: no corrections, no scores, no audit."),
-    define_option(
-        "--textbook", "Naive Bayes as the book has it: relative frequencies, Gaussians for numbers, no corrections."
-    ),
-    define_option(
-        "--m M", "With --textbook: the m-estimate with M virtual examples, or 'laplace'.", _parse_virtual_examples
-    ),
     define_option("--no-audit", "Do not look for leakage in the data.", not_, field="audit"),
 )
 
@@ -421,11 +403,6 @@ class_options = OptionSection(
         _parse_class_prior,
         field="class_prior",
     ),
-    define_option(
-        "--class-weight WEIGHT",
-        "How much the rows of a class count: 'balanced', or CLASS=W,... A weight multiplies the prior.",
-        _parse_class_weight,
-    ),
 )
 
 SHARED_SECTIONS = (reading_options, column_options, training_options, learning_options, class_options)
@@ -445,24 +422,22 @@ output_options = combine_decorators(
     force_option,
     json_option,
 )
-refresh_option = add_option(
+_refresh_definition = define_option(
     "--refresh FILE...",
     "Rows that the model has learned, to fit its corrections to again; may be repeated.",
     FILE_PATH_TYPE,
     field="refresh_from",
 )
-update_options = combine_decorators(
-    model_argument,
-    files_argument,
-    refresh_option,
-    add_option(
+refresh_option = OptionSection("Options", _refresh_definition)
+update_options = OptionSection(
+    "Options",
+    _refresh_definition,
+    define_option(
         "--wait SECONDS",
         "How long to wait while another process changes MODEL. By default as long as it takes.",
         click.FloatRange(0),
     ),
-    json_option,
-    column_options,
-    reading_options,
+    define_option("--unlabelled", "The rows are texts without label; MODEL uses them where that helps."),
 )
 
 
@@ -485,10 +460,6 @@ def open_task(
 def pop_training_options(given: dict[str, Any]) -> workflows.TrainingOptions:
     """The options of `training_options`, `learning_options` and `class_options`, taken out of ``given``."""
     check_exclusive("--plain", "--refine")
-    check_exclusive("--textbook", "--refine", "--alpha", "--model", "--max-words")
-    check_exclusive("--prior", "--class-weight")
-    if given["m"] is not None and not given["textbook"]:
-        raise click.UsageError("--m is the m-estimate of --textbook; use both, or --alpha")
     sections = (training_options, learning_options, class_options)
     return workflows.TrainingOptions(
         **{name: value for section in sections for name, value in section.pop(given).items()}

@@ -14,6 +14,16 @@ from priory.cli.decision_options import cost_options, pop_costs, threshold_optio
 from priory.cli.terminal import print_evidence, print_heading, print_json, print_lines
 from priory.model.ledger_output import EVIDENCE_UNITS
 
+answer_options = options.OptionSection(
+    "Options",
+    options.define_option(
+        "--proba", "Add the probability of every class, as probability_CLASS.", field="probabilities"
+    ),
+    options.define_option(
+        "--top K", "Give the K most probable classes: label_2, probability_2 and so on.", click.IntRange(1)
+    ),
+)
+
 
 @options.sectioned_command(
     "predict", short_help="Predict the labels of rows.", epilog="Example: priory predict mail.priory new.csv -o out.csv"
@@ -21,24 +31,13 @@ from priory.model.ledger_output import EVIDENCE_UNITS
 @options.model_argument
 @options.files_argument
 @options.add_option("--raw", "Do not escape cells of a CSV that a spreadsheet would take for formulas.")
-@options.add_option("--proba", "Add the probability of every class, as probability_CLASS.")
-@options.add_option(
-    "--top K", "Give the K most probable classes: label_2, probability_2 and so on.", click.IntRange(1), default=1
-)
+@answer_options
 @options.output_options
 @threshold_option
 @cost_options
 @options.reading_options
 def predict_command(
-    model: str,
-    paths: tuple[str, ...],
-    out: str | None,
-    raw: bool,
-    proba: bool,
-    top: int,
-    force: bool,
-    json_: bool,
-    **given: Any,
+    model: str, paths: tuple[str, ...], out: str | None, raw: bool, force: bool, json_: bool, **given: Any
 ) -> None:
     """Predict the labels of the rows of FILEs with MODEL.
 
@@ -55,10 +54,17 @@ def predict_command(
         raise click.UsageError("costs and --threshold exclude each other; use one of them")
     out_path = options.check_output_path(out, (model, *paths), force)
     with options.open_task(paths, given) as task:
-        rows = workflows.predict(model, task, threshold=threshold, costs=costs, top=top, probabilities=proba)
-        rows.write(out_path, "jsonl" if json_ else None, safe=not raw)
-        for line in rows.describe():
-            task.callbacks.notify(line)
+        rows = workflows.predict(model, task, threshold=threshold, costs=costs, **answer_options.pop(given))
+        _write_rows(rows, task, out_path, json_, safe=not raw)
+
+
+def _write_rows(
+    rows: workflows.PredictedRows, task: workflows.FileTask, out_path: str | None, as_json: bool, safe: bool = True
+) -> None:
+    """Write rows, and describe them in a note."""
+    rows.write(out_path, "jsonl" if as_json else None, safe=safe)
+    for line in rows.describe():
+        task.callbacks.notify(line)
 
 
 @options.sectioned_command(
@@ -79,10 +85,7 @@ def ask_command(
     """
     out_path = options.check_output_path(out, (model, *paths), force)
     with options.open_task(paths, given) as task:
-        found = workflows.ask(model, task, n=n)
-        found.write(out_path, "jsonl" if json_ else None)
-        for line in found.describe():
-            task.callbacks.notify(line)
+        _write_rows(workflows.ask(model, task, n=n), task, out_path, json_)
 
 
 selection_options = options.OptionSection(
@@ -135,9 +138,7 @@ def select_command(
             with task.callbacks.activity("learning what is wanted"):
                 priory.save(workflows.learn_contrast(like, task), model)
         rows = workflows.select(model, replace(task, columns=workflows.ColumnOptions()), options=selection)
-        rows.write(out_path, "jsonl" if json_ else None)
-        for line in rows.describe():
-            task.callbacks.notify(line)
+        _write_rows(rows, task, out_path, json_)
 
 
 @options.sectioned_command(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from priory.leakage.findings import Findings
 
 MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN = 10, 12
-MAX_UNREADABLE_SHOWN = 5
 
 
 @options.sectioned_command(
@@ -102,7 +101,6 @@ def train_command(
         _print_summary(result, model_path, report_path)
     else:
         _print_regression(result, model_path)
-    _check_all_readable(result.unreadable_files)
 
 
 def _train_labels(task: workflows.FileTask, separator: str, hierarchy: bool, model_path: str, json_: bool) -> None:
@@ -183,14 +181,3 @@ def _group_by_family(families: dict[str, str]) -> dict[str, list[str]]:
     for name, family in families.items():
         found.setdefault(family, []).append(name)
     return found
-
-
-def _check_all_readable(unreadable: list[str]) -> None:
-    """Raise if files were skipped: the model is written, but the exit code says that it is incomplete."""
-    if unreadable:
-        from priory.workflows.model_files import format_count
-
-        named = ", ".join(unreadable[:MAX_UNREADABLE_SHOWN])
-        raise PermissionError(
-            13, f"{format_count(len(unreadable), 'file')} could not be opened ({named}); the others were learned"
-        )

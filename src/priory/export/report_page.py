@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from html import escape
 from typing import TYPE_CHECKING
@@ -11,13 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.errors import MissingDependencyError
+from priory.errors import import_extra
 from priory.evaluation.curves import ReliabilityBin
 from priory.model.ledger_output import find_widest
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from markupsafe import Markup
 
 
@@ -138,9 +137,4 @@ def mark_safe(html: str) -> Markup:
     return safe
 
 
-def _import_jinja2() -> ModuleType:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingDependencyError("a report needs jinja2: pip install 'priory[report]'.", name=error.name) from None
-    return jinja2
+_import_jinja2 = partial(import_extra, "jinja2", "a report needs jinja2", "'priory[report]'")

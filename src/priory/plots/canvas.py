@@ -11,7 +11,7 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from priory.errors import MissingDependencyError
+from priory.errors import import_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,14 +36,9 @@ def create_axes(x_label: str, y_label: str, title: str = "") -> tuple[Figure, Ax
 
 def create_figure(width: float, height: float) -> Figure:
     """Return an empty figure of this size in inches."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependencyError(
-            "figures need matplotlib: pip install 'priory[plots]'.", name=error.name
-        ) from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure._repr_png_ = partial(_render_png, figure)  # type: ignore[attr-defined]  # notebooks show it without pyplot
+    module = import_extra("matplotlib.figure", "figures need matplotlib", "'priory[plots]'")
+    figure = module.Figure(figsize=(width, height), layout="constrained")
+    figure._repr_png_ = partial(_render_png, figure)  # notebooks show it without pyplot
     return figure
 
 

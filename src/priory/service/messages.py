@@ -37,24 +37,25 @@ MAX_DETAIL_LENGTH = 500  # characters
 RETRY_SECONDS = "1"  # the header Retry-After
 
 
+STATUSES: tuple[tuple[type[Exception], int], ...] = (  # from specific to general: the first that fits an error counts
+    (errors.NotLearnedError, 409),
+    (errors.StaleModelError, 409),
+    (errors.MissingDependencyError, 501),
+    (errors.ModelTooLargeError, 413),
+    (MemoryError, 507),
+    (sqlite3.Error, 503),
+    (OSError, 503),  # of the disk
+    (PrioryError, 422),
+)
+
+
 def find_status(error: Exception) -> int:
     """Return the HTTP status of an error; 500 for an unexpected one."""
     if isinstance(error, ServiceError):
         return error.status
     if isinstance(error, HTTPException):
         return error.status_code
-    # from specific to general: most of these are also PrioryError or OSError
-    if isinstance(error, errors.NotLearnedError | errors.StaleModelError):
-        return 409
-    if isinstance(error, errors.MissingDependencyError):
-        return 501
-    if isinstance(error, errors.ModelTooLargeError):
-        return 413
-    if isinstance(error, MemoryError):
-        return 507
-    if isinstance(error, sqlite3.Error | OSError):  # disk errors
-        return 503
-    return 422 if isinstance(error, PrioryError | errors.ModelFileError) else 500
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
 
 
 def describe_problem(error: Exception) -> str:

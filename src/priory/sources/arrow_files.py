@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pyarrow import compute
 
 from priory.core.input_guard import list_arrow_cells
-from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
+from priory.errors import DataError, ModelTooLargeError, import_extra
 from priory.sources.byte_streams import ProgressCallback, format_path
 from priory.sources.cell_parsing import MAX_CELL_BYTES, FileReader, RowChunk, check_column_names
 
@@ -36,12 +36,7 @@ def open_remote_file(url: str) -> Any:
     return _import_fsspec().open(url, "rb").open()
 
 
-def _import_fsspec() -> ModuleType:
-    try:
-        import fsspec
-    except ImportError as error:
-        raise MissingDependencyError("files at URLs need fsspec: pip install fsspec.", name=error.name) from None
-    return fsspec
+_import_fsspec = partial(import_extra, "fsspec", "files at URLs need fsspec", "fsspec")
 
 
 COLUMNAR_CHUNK_ROWS, COLUMNAR_CHUNK_BYTES = 8192, 1 << 26  # a chunk has at most about this much

@@ -242,14 +242,6 @@ def declare_column_families(columns: ModelColumns, column_options: ColumnOptions
     }
 
 
-def find_binary_columns(chunk: RowChunk, columns: ModelColumns) -> set[str]:
-    """The columns of numbers with only 0 and 1 in the first rows."""
-    names = [name for name, kind in columns.kinds.items() if kind == "number"]
-    batch = add_date_parts(chunk, names, columns.missing, columns.zones, columns.formats).batch
-    values = {name: batch.column(name).unique().drop_null().to_pylist() for name in names}
-    return {name for name in names if {str(value) for value in values[name]} <= {"0", "1", "0.0", "1.0"}}
-
-
 def look_up_kind(given: str) -> str:
     family = find_declared_family(given)
     return KIND_BY_TYPE.get(given, "number") if family is None else family.column_kind

@@ -14,7 +14,7 @@ from weakref import finalize
 
 import pyarrow as pa
 
-from priory.errors import DataError, MissingDependencyError, ModelTooLargeError, suggest_name
+from priory.errors import DataError, MissingDependencyError, ModelTooLargeError, import_extra, suggest_name
 from priory.sources.byte_streams import MAX_UNPACK_RATIO, MIN_UNPACK_LIMIT, ProgressCallback, format_path
 from priory.sources.cell_parsing import FileReader, RowChunk, check_column_names
 
@@ -217,13 +217,8 @@ class Sheet:
 
 
 def _open_workbook(path: str) -> Workbook:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{format_path(path)}: is an Excel workbook, which needs openpyxl: pip install 'priory[excel]'.",
-            name=error.name,
-        ) from None
+    problem = f"{format_path(path)}: is an Excel workbook, which needs openpyxl"
+    openpyxl = import_extra("openpyxl", problem, "'priory[excel]'")
     with zipfile.ZipFile(path) as archive:
         packed = sum(part.compress_size for part in archive.infolist())
         unpacked = sum(part.file_size for part in archive.infolist())

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from priory.errors import DataError, MissingDependencyError, ModelFileError
+from priory.errors import DataError, ModelFileError, import_extra
 
 SIGNATURE_KIND, SIGNATURE_BYTES = "ed25519", 64
 SIGNATURE_PREFIX = b"priory model file\0"  # domain separation: signatures made for other purposes are invalid here
@@ -55,12 +55,11 @@ class Ed25519Key:
 
 def load_signature_key(path: str | os.PathLike[str]) -> Ed25519Key:
     """Load the key from a file in PEM format."""
-    try:
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise MissingDependencyError("Ed25519 keys need cryptography: pip install priory[sign].") from None
+    import_extra("cryptography", "Ed25519 keys need cryptography", "priory[sign]")
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     with open(path, "rb") as file:
         pem = file.read(MAX_KEY_BYTES)
     try:

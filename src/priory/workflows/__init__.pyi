@@ -27,6 +27,7 @@ from priory.workflows.explanations import (
 from priory.workflows.model_files import Callbacks as Callbacks, FileTask as FileTask
 from priory.workflows.prediction import (
     NumberPredictions as NumberPredictions,
+    PredictedRows as PredictedRows,
     Predictions as Predictions,
     ask as ask,
     predict as predict,

@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from priory.errors import DataError, MissingDependencyError
+from priory.errors import DataError, import_extra
 from priory.learning.counting import add_parts
 from priory.sources import FileRows, RowChunk
 from priory.sources.byte_streams import read_ahead
@@ -26,31 +26,24 @@ from priory.workflows.spark import SparkRows
 @contextmanager
 def open_dask(scheduler: str | None = None) -> Iterator[RowCounter]:
     """Count files on the cluster of a scheduler, or on threads of this process."""
-    try:
-        import dask.dataframe as dd
-        import pandas as pd
-        from distributed import Client
-    except ImportError as error:
-        raise MissingDependencyError("--engine dask needs Dask: pip install 'priory[dask]'.", name=error.name) from None
+    dd, pd, distributed = (
+        import_extra(name, "--engine dask needs Dask", "'priory[dask]'")
+        for name in ("dask.dataframe", "pandas", "distributed")
+    )
 
     def number_files(count: int) -> DaskRows:
         return DaskRows(dd.from_pandas(pd.DataFrame({"id": range(count)}), npartitions=count))
 
     # a Client makes its cluster the default scheduler; without one Dask uses threads
-    with Client(scheduler) if scheduler else nullcontext():
+    with distributed.Client(scheduler) if scheduler else nullcontext():
         yield partial(count_files, number_files)
 
 
 @contextmanager
 def open_spark(master: str | None = None) -> Iterator[RowCounter]:
     """Count files on a Spark cluster; without a master, on the one that Spark's own settings name."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise MissingDependencyError(
-            "--engine spark needs PySpark: pip install 'priory[spark]'.", name=error.name
-        ) from None
-    session = (SparkSession.builder.master(master) if master else SparkSession.builder).getOrCreate()
+    builder = import_extra("pyspark.sql", "--engine spark needs PySpark", "'priory[spark]'").SparkSession.builder
+    session = (builder.master(master) if master else builder).getOrCreate()
     try:
         yield partial(count_files, lambda count: SparkRows(session.range(0, count, 1, count)))
     finally:

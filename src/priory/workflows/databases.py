@@ -167,10 +167,10 @@ def train_table(task: FileTask, *, options: TrainingOptions) -> TrainingResult:
         for note in describe_reading(model, rows, names):
             task.callbacks.notify(note)
         learn_table(model, rows, target)
-        declare_class_prior(model, options.class_prior, options.class_weight)
+        declare_class_prior(model, options.class_prior)
         model.target_, model.missing_ = target, ()
         n_rows, empty = int(model.class_count_.sum()), [n for n in names if not is_filled(model, n)]
-        result = TrainingResult(model, n_rows, describe_families(model), empty, [], source=url.partition("?")[0])
+        result = TrainingResult(model, n_rows, describe_families(model), empty, source=url.partition("?")[0])
         if model.calibrate:
             result.scores = evaluate_partitions(model, rows.select_labelled(target), target)
     return result
@@ -225,8 +225,8 @@ def check_target(rows: DatabaseTable, target: str, options: ColumnOptions) -> No
 
 def make_model(rows: DatabaseTable, columns: ColumnOptions, options: TrainingOptions) -> NaiveBayes:
     """An empty model with the declared families."""
-    if options.textbook or options.text_model is not None or options.max_tokens is not None:
-        raise DataError("--textbook, --model and --max-words are for files; export the rows, or leave the option out")
+    if options.text_model is not None or options.max_tokens is not None:
+        raise DataError("--model and --max-words are for files; export the rows, or leave the option out")
     kinds = {"label": "categorical", "text": "text"}
     families = {name: kinds.get(given, given) for name, given in columns.types.items() if name in rows.names}
     known = {name: family for name, family in families.items() if find_declared_family(family) is not None}

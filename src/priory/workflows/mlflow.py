@@ -12,17 +12,17 @@ What is logged is the model file: arrays and JSON, no code. mlflow is imported w
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import priory
-from priory.errors import MissingDependencyError
+from priory.errors import import_extra
 from priory.storage import load, save
 
 FLAVOUR = "priory"
 MODEL_FILE = "model.priory"
+import_mlflow = partial(import_extra, "mlflow", "an MLflow model needs mlflow", "mlflow")
 
 
 class PyfuncModel:
@@ -82,13 +82,3 @@ def load_model(model_uri: str) -> Any:
 def _load_pyfunc(path: str, model_config: dict[str, str] | None = None) -> PyfuncModel:
     """Called by ``mlflow.pyfunc`` with the path of the model file."""
     return PyfuncModel(load(path), (model_config or {}).get("predict_method", "predict"))
-
-
-def import_mlflow() -> ModuleType:
-    """Import mlflow, or raise an error with the command that installs it."""
-    try:
-        mlflow = import_module("mlflow")
-        import_module("mlflow.pyfunc")
-    except ImportError:
-        raise MissingDependencyError("an MLflow model needs mlflow: pip install mlflow.", name="mlflow") from None
-    return mlflow

@@ -16,7 +16,6 @@ from numpy import ndarray as Array
 import priory
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
 from priory.evaluation.decisions import ABSTAIN_NAME, Costs, find_class_index, parse_finite
-from priory.model.model_statistics import ClassWeight
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress, read_ahead
 from priory.sources.cell_parsing import RowPlaces, cast_to_text
@@ -372,19 +371,14 @@ INTERVAL_LEVEL = 0.9  # the probability of the bounds that are shown
 DeclaredPrior = Literal["uniform"] | Mapping[str, float]
 
 
-def declare_class_prior(
-    model: TableOrTextClassifier, prior: DeclaredPrior | None, class_weight: ClassWeight | None
-) -> None:
-    """Give a model that has learned its rows the declared prior or weights of classes, which must be its own."""
-    if prior is None and class_weight is None:
+def declare_class_prior(model: TableOrTextClassifier, prior: DeclaredPrior | None) -> None:
+    """Give a model that has learned its rows the declared prior, whose classes must be its own."""
+    if prior is None:
         return
     classes = model.classes_.tolist()
-    for given in (prior, class_weight):
-        for label in given if isinstance(given, Mapping) else ():
-            find_class_index(str(label), classes)
-    if class_weight is not None:
-        model.set_params(class_weight=class_weight)
-    elif isinstance(prior, Mapping):
+    if isinstance(prior, Mapping):
+        for label in prior:
+            find_class_index(label, classes)
         total = sum(prior.values())
         if absent := [label for label in classes if label not in prior]:
             raise DataError(f"the prior has no probability for class {absent[0]!r}; give one")

@@ -20,8 +20,6 @@ import priory
 from priory.errors import DataError
 from priory.learning.counting import add_parts
 from priory.model.cells import choose_text_memory
-from priory.model.model_statistics import ClassWeight
-from priory.model.schema import TextbookFamilies
 from priory.sources import FileRows, RowChunk, column_types
 from priory.sources.column_types import ColumnOptions, LabelReader, ModelColumns, TargetReader
 from priory.sources.discovery import format_names
@@ -32,7 +30,6 @@ from priory.workflows.model_files import DeclaredPrior
 from priory.workflows.out_of_core import DrawnRows, LabelledBatch, TextWorker
 
 if TYPE_CHECKING:
-    from priory.estimators.naive_bayes import NaiveBayes
     from priory.regression.linear_regression import BayesianLinearRegression
     from priory.workflows.model_files import FileModel, TableOrTextClassifier
 
@@ -61,17 +58,10 @@ class TrainingOptions:
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive its corrections from; by default 5,000, and
         20,000 texts. With 0 it keeps none.
-    textbook : bool
-        Naive Bayes as in the textbook: no families chosen by the data, and no corrections.
-    m : float or "laplace"
-        With ``textbook``: the virtual examples of each column; "laplace" is one for each value.
     sample_rows : int
         The number of rows, drawn uniformly from all, that the model is scored and audited with.
     class_prior : "uniform", or dict of class to probability, optional
         How probable the classes are where the model will be used; by default as in the rows that it learns.
-    class_weight : "balanced", or dict of class to weight, optional
-        How much the rows of a class count: the weight multiplies the prior. With "balanced" all classes are equally
-        probable.
     """
 
     plain: bool = False
@@ -83,10 +73,7 @@ class TrainingOptions:
     max_tokens: int | None = None
     memory: int | None = None
     sample_rows: int = out_of_core.DEFAULT_SAMPLE_ROWS
-    textbook: bool = False
-    m: float | Literal["laplace"] = 0.0
     class_prior: DeclaredPrior | None = None
-    class_weight: ClassWeight | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +85,6 @@ class TrainingPlan:
     column_options: ColumnOptions
     options: TrainingOptions
     is_regression: bool = False
-    binary: frozenset[str] = frozenset()  # columns of zeros and ones, where the textbook's families are chosen
 
     def find_source_columns(self, rows: FileRows) -> tuple[str, ...]:
         """List the columns to read from the files."""
@@ -115,7 +101,6 @@ class CountedRows:
     n_skipped: int = 0
     n_coerced: Counter[str] = field(default_factory=Counter)  # cells, by column
     flags: Counter[str] = field(default_factory=Counter)  # messages, by what was odd about them
-    unreadable: tuple[str, ...] = ()
 
     def __add__(self, other: CountedRows) -> CountedRows:
         return CountedRows(
@@ -125,7 +110,6 @@ class CountedRows:
             self.n_skipped + other.n_skipped,
             self.n_coerced + other.n_coerced,
             self.flags + other.flags,
-            tuple(sorted(self.unreadable + other.unreadable)),
         )
 
 
@@ -152,7 +136,9 @@ def count_rows(plan: TrainingPlan, rows: FileRows, chunks: Iterator[RowChunk], f
         model: FileModel | None = _learn_numbers(numbered, plan.columns, reader, sample)
     else:
         reader = LabelReader(plan.target, plan.column_options)
-        model = _learn_classes(_read_labelled_batches(numbered, plan.columns, reader, sample), plan)
+        batches = _read_labelled_batches(numbered, plan.columns, reader, sample)
+        first = next(batches, None)  # shows whether there are any
+        model = None if first is None else _learn_model(itertools.chain([first], batches), plan)
     return CountedRows(
         model,
         sample,
@@ -160,7 +146,6 @@ def count_rows(plan: TrainingPlan, rows: FileRows, chunks: Iterator[RowChunk], f
         sum(getattr(file, "skipped", 0) for file in rows.files),
         plan.columns.n_coerced,
         sum((Counter(getattr(file, "flags", {})) for file in rows.files), Counter()),
-        tuple(path for file in rows.files for path in getattr(file, "unreadable", [])),
     )
 
 
@@ -184,19 +169,6 @@ def _learn_numbers(
             sample.add(labelled.batch, number)
             model.partial_fit(columns.read_arrow_table(labelled), targets)
     return model if sample.rows else None
-
-
-def _learn_classes(batches: Iterator[LabelledBatch], plan: TrainingPlan) -> TableOrTextClassifier | None:
-    """Fit a classifier to all batches; None if there are none."""
-    # the first batch shows whether there are any
-    for first in batches:
-        batches = itertools.chain([first], batches)
-        if not plan.options.textbook:
-            return _learn_model(batches, plan)
-        model = _make_textbook_model(plan)
-        out_of_core.learn_tables(model, batches)
-        return model
-    return None
 
 
 def _read_labelled_batches(
@@ -272,15 +244,3 @@ def _make_model(plan: TrainingPlan) -> TableOrTextClassifier:
         calibrate=False if options.plain else "loo",
         memory=options.memory,
     )
-
-
-def _make_textbook_model(plan: TrainingPlan) -> NaiveBayes:
-    """Make a textbook model, with declared families, so that every chunk is read alike."""
-    if plan.columns.is_one_text:
-        raise DataError("--textbook is for tables; for a single column of texts leave it out, and use --model")
-    rule = TextbookFamilies(plan.options.m)
-    families = {name: rule.choose_family(name, kind, name in plan.binary) for name, kind in plan.columns.kinds.items()}
-    declared = {
-        name: given for name, given in plan.column_options.types.items() if column_types.find_declared_family(given)
-    }
-    return priory.NaiveBayes.textbook(plan.options.m).set_params(families=families | declared)

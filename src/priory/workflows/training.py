@@ -58,8 +58,6 @@ class TrainingResult:
         Columns that were left out because they are empty.
     identifiers : dict of str to str
         Columns that were left out because they identify rows instead of describing them, with the reason.
-    unreadable_files : list of str
-        Files that were left out because they may not be read, where ``ReadOptions(keep_going=True)`` asks for that.
     sample, labels : rows as the library takes them and their labels, or None
         Drawn uniformly from all rows; None after a plain training.
     scores : Scores or None
@@ -76,7 +74,6 @@ class TrainingResult:
     n_rows: int
     families: dict[str, str]
     empty_columns: list[str]
-    unreadable_files: list[str]
     identifiers: dict[str, str] = field(default_factory=dict)
     sample: InputRows | None = None
     labels: Array | None = None
@@ -180,8 +177,6 @@ class RegressionResult:
         Scores on rows that the model has not learned (leave-one-out, in closed form).
     findings : Findings or None
         What the leakage audit found in the sample.
-    unreadable_files : list of str
-        Files that were left out because they may not be read.
     source : str
         The names of the files.
     """
@@ -192,7 +187,6 @@ class RegressionResult:
     left_out: list[str]
     scores: RegressionScores | None = None
     findings: Findings | None = None
-    unreadable_files: list[str] = field(default_factory=list)
     source: str = ""
 
     def list_weights(self) -> list[tuple[str, float, float]]:
@@ -248,7 +242,6 @@ def train_regression(
         sample.rows,
         dict(columns.kinds),
         [*inferred.empty, *inferred.identifiers, *texts],
-        unreadable_files=list(counted.unreadable),
         source=model_files.describe_source(rows),
     )
     if judge and not options.plain:
@@ -348,31 +341,24 @@ def train(
         labels = mask_missing_cells(first.batch.column(target), column_options.missing)
         first = first.keep_rows(np.asarray(labels.is_valid()))
     inferred = infer_columns(first, names, column_options)
-    if (
-        not column_options.labels_as_text
-        and not options.textbook
-        and column_types.looks_continuous(first, target, column_options)
-    ):
+    if not column_options.labels_as_text and column_types.looks_continuous(first, target, column_options):
         _note_regression(target, callbacks)
         _note_columns(inferred, callbacks)
         task = replace(task, columns=replace(column_options, target=target))
         return train_regression(rows, chunks, inferred, task, options, judge=judge, count=count)
     columns = replace(inferred.columns, reader=rows.reader)
-    binary = column_types.find_binary_columns(first, columns) if options.textbook else ()
-    plan = TrainingPlan(target, columns, column_options, options, binary=frozenset(binary))
-    counted = count(plan, rows, chunks)
+    counted = count(TrainingPlan(target, columns, column_options, options), rows, chunks)
     model = counted.model
     if model is None or model_files.is_regression(model):
         raise DataError("there are no rows to learn from; give labelled rows")
     _check_classes(model, rows, callbacks)
-    model_files.declare_class_prior(model, options.class_prior, options.class_weight)
+    model_files.declare_class_prior(model, options.class_prior)
     model_files.set_training_columns(model, columns, target)
     result = TrainingResult(
         model,
         counted.sample.rows,
         describe_families(model),
         inferred.empty,
-        list(counted.unreadable),
         inferred.identifiers,
         source=model_files.describe_source(rows),
     )
