@@ -151,7 +151,7 @@ def test_the_page_answers_in_a_browser(tmp_path):
             model.classes_.tolist(), model.predict_proba([dict.fromkeys(make_rows("mixed")[0].columns)])[0], strict=True
         )
     )
-    bars = re.findall(r'class="bar"><span>(.*?)</span>.*?class="number">([\d.]+) %', shown)
+    bars = re.findall(r'class="bar"><span>(.*?)</span>.*?class="number">([\d.]+)&nbsp;%', shown)
     assert {html.unescape(label): float(p) for label, p in bars} == {
         label: pytest.approx(100 * p, abs=0.06) for label, p in prior.items()
     }

@@ -12,8 +12,9 @@ function make(tag, options = {}, ...children) {
   element.append(...children);
   return element;
 }
-const percent = (p) => (p > 0.9995 || p < 0.0005 ? p.toPrecision(3) : `${(100 * p).toFixed(1)} %`);
+const percent = (p) => (p > 0.9995 ? "> 99.9\u00a0%" : p < 0.0005 ? "< 0.1\u00a0%" : `${(100 * p).toFixed(1)}\u00a0%`);
 const short = (x) => (typeof x === "number" ? String(+x.toPrecision(6)) : String(x));
+const makeCell = (x) => make("td", { text: short(x).slice(0, 80), class: Number.isNaN(+x) ? "" : "digits" });
 
 function makeField(column, k) {
   const id = `cell${k}`, field = make("div", { class: "field" }, make("label", { for: id, text: column.source }));
@@ -54,13 +55,14 @@ function showAnswer(row) {
   const bars = Object.entries(probabilities).sort((a, b) => b[1] - a[1]).slice(0, 12).map(([name, p]) =>
     make("div", { class: "bar" }, make("span", { text: name }),
       make("meter", { min: 0, max: 1, value: p, "aria-label": `${name}: ${percent(p)}` }), make("span", { class: "number", text: percent(p) })));
-  answer.replaceChildren(make("h2", { text: "Answer" }), make("p", { class: "label", text: String(label) }), ...bars);
+  answer.replaceChildren(make("h2", { text: "Answer" }), make("p", { class: "label", text: String(label) }),
+    make("div", { class: "bars" }, ...bars));
 }
 
 function showWhy(row) {
   const lines = scorer.ledger(row).filter((line) => Math.abs(line.decibans) >= 0.05).slice(0, 20);
   const body = lines.map((line) => make("tr", {}, ...(sources.length > 1 ? [make("td", { text: line.column })] : []),
-    make("td", { text: short(line.value).slice(0, 80) }),
+    makeCell(line.value),
     make("td", { class: `number ${line.decibans > 0 ? "for" : "against"}`,
       text: `${line.decibans > 0 ? "+" : "\u2212"}${Math.abs(line.decibans).toFixed(1)}` })));
   byId("why").replaceChildren(make("h2", { text: "Why" }),
@@ -72,7 +74,7 @@ function showWhy(row) {
 
 function showChanges(row) {
   const found = scorer.changes(row);
-  const items = found.map((c) => make("tr", {}, make("td", { text: c.column }), make("td", { text: short(c.value) }),
+  const items = found.map((c) => make("tr", {}, make("td", { text: c.column }), makeCell(c.value),
     make("td", { text: `${c.label} (${percent(c.probability)})` })));
   byId("change").replaceChildren(make("h2", { text: "What would change the answer" }),
     items.length ? make("table", {}, make("thead", {}, make("tr", {}, make("th", { text: "column" }), make("th", { text: "to" }),
