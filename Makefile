@@ -104,7 +104,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/installing.py --write
 	$(PYTHON) benchmarks/service.py --write
 	$(PYTHON) benchmarks/service.py --soak --write
-	$(PYTHON) benchmarks/service_crashes.py --write
+	for part in load soak calls backups; do $(PYTHON) benchmarks/service_crashes.py $$part --write; done
 	$(PYTHON) benchmarks/service_fuzz.py --write
 	$(PYTHON) benchmarks/service_fuzz.py schemathesis
 

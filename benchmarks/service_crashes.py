@@ -4,7 +4,7 @@
     python benchmarks/service_crashes.py soak [kills] [operations] [seconds]    # nine of ten predict: 50 and 1,000,000
     python benchmarks/service_crashes.py calls [every]         # every n-th writing system call; needs strace
     python benchmarks/service_crashes.py backups [runs] [seconds]  # backup under load, kill -9, restore: 100
-    python benchmarks/service_crashes.py --write   # load, calls and backups, into benchmarks/results/service_crashes.md
+    python benchmarks/service_crashes.py NAME ... --write      # its table, into benchmarks/results/service_crashes.md
 
 Under load, clients learn, undo and forget through a Unix socket while the service is killed at random moments, also
 while it starts. What was not acknowledged is sent again with the same key. In the end every model must be, byte for
@@ -482,10 +482,6 @@ LOAD_HEADING = (
     "| kill -9 | operations acknowledged | learned / undone / forgotten / predicted | sent again | lost | doubled "
     "| median start | median memory, first / second half | time |\n|---|---|---|---|---|---|---|---|---|"
 )
-BACKUPS_INTRODUCTION = (
-    "`python benchmarks/service_crashes.py backups 100`: backups of the service under load, which is killed during or "
-    "after each; one of the last five is restored with the list of erased rows of the folder that was killed:"
-)
 BACKUPS_HEADING = (
     "| backups, killed and restored | operations acknowledged | rows checked | lost | forgotten rows checked "
     "| came back | time |\n|---|---|---|---|---|---|---|"
@@ -493,28 +489,50 @@ BACKUPS_HEADING = (
 CALLS_HEADING = "| fault | writing system calls struck | lost | doubled or left behind |\n|---|---|---|---|"
 
 
+def soak(n_kills: int, n_operations: int, seconds: float = MAX_SECONDS) -> str:
+    return attack_under_load(n_kills, n_operations, seconds, share_asked=0.9)
+
+
+def strike_calls(every: int) -> str:
+    return "\n".join(strike_all(every))
+
+
+Part = tuple[str, str, Callable[..., str], list[int]]
+PARTS: dict[str, Part] = {  # what is done, the head of the table, its rows, and the usual numbers
+    "load": (f"{N_CLIENTS} clients teach {N_MODELS} models:", LOAD_HEADING, attack_under_load, [1000, 200_000]),
+    "soak": ("nine of ten requests are predictions:", LOAD_HEADING, soak, [50, 1_000_000]),
+    "calls": (
+        "a script of changes, struck at its writing system calls and run again:",
+        CALLS_HEADING,
+        strike_calls,
+        [1],
+    ),
+    "backups": (
+        "backups under load, the service killed during or after each; one of the last five is restored with the list "
+        "of erased rows of the folder that was killed:",
+        BACKUPS_HEADING,
+        attack_backups,
+        [100],
+    ),
+}
+
+
+def write_part(name: str, text: str) -> None:
+    """Replace one part of the page of results."""
+    title, *parts = RESULT.read_text().split("\n\n## ")
+    by_name = {part.partition("\n")[0]: part.strip() for part in parts} | {name: f"{name}\n\n{text}"}
+    RESULT.write_text("\n\n## ".join([title, *(by_name[part] for part in PARTS if part in by_name)]) + "\n")
+
+
 def main(arguments: list[str]) -> None:
-    numbers = [int(argument) for argument in arguments[1:] if argument.isdigit()]
-    if arguments[:1] == ["load"]:
-        print(LOAD_HEADING, attack_under_load(*(numbers or [1000, 200_000])), sep="\n")
-    elif arguments[:1] == ["soak"]:
-        print(LOAD_HEADING, attack_under_load(*(numbers or [50, 1_000_000]), share_asked=0.9), sep="\n")
-    elif arguments[:1] == ["backups"]:
-        print(BACKUPS_HEADING, attack_backups(*(numbers or [100])), sep="\n")
-    elif arguments[:1] == ["calls"]:
-        print(CALLS_HEADING, *strike_all(*numbers), sep="\n")
-    else:
-        calls = "\n".join(strike_all())
-        load = attack_under_load(1000, 200_000)
-        text = (
-            "# The service under kill -9\n\n`python benchmarks/service_crashes.py --write`\n\n"
-            f"Under load: {N_CLIENTS} clients on {N_MODELS} models.\n\n{LOAD_HEADING}\n{load}\n\n"
-            "A script of changes, struck at every writing system call and run again:\n\n"
-            f"{CALLS_HEADING}\n{calls}\n\n{BACKUPS_INTRODUCTION}\n\n{BACKUPS_HEADING}\n{attack_backups(100)}\n"
-        )
-        print(text)
-        if "--write" in arguments:
-            RESULT.write_text(text)
+    name, *given = [argument for argument in arguments if argument != "--write"]
+    introduction, heading, run, usual = PARTS[name]
+    numbers = list(map(int, given)) or usual
+    command = " ".join(["python benchmarks/service_crashes.py", name, *map(str, numbers)])
+    text = f"`{command}`: {introduction}\n\n{heading}\n{run(*numbers)}"
+    print(text)
+    if "--write" in arguments:
+        write_part(name, text)
 
 
 if __name__ == "__main__":
