@@ -46,12 +46,12 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "plots": (808, 6),
     "regression": (1_367, 9),
     "service": (3_881, 23),
-    "sources": (2_167, 12),
+    "sources": (2_198, 12),
     "storage": (1_604, 10),
     "tables": (873, 7),
     "text": (2_523, 15),
     "top": (85, 3),
-    "workflows": (3_237, 21),
+    "workflows": (3_252, 21),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_497, 6, 125

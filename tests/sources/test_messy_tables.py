@@ -167,6 +167,62 @@ def test_labels_that_could_be_numbers_in_one_batch_stay_the_labels_that_were_lea
     assert learned.class_count_.sum() == 92
 
 
+ZIP_CODES = [f"{zip_code:05d}" for zip_code in (501, 1069, 10115, 80331)] * 15
+
+
+@pytest.mark.parametrize("make_table", [pd.DataFrame, pl.DataFrame, dict])
+def test_whole_numbers_with_leading_zeros_are_labels_from_memory_and_from_files(tmp_path, make_table):
+    frame = pd.DataFrame({"zip": ZIP_CODES, "label": LABELS})
+    frame.to_csv(tmp_path / "zip.csv", index=False)
+    frame.to_excel(tmp_path / "zip.xlsx", index=False)
+    model = NaiveBayes().fit(make_table({"zip": ZIP_CODES}), LABELS)
+    assert model.column_kinds_ == {"zip": "label"}
+    for name in ("zip.csv", "zip.xlsx"):
+        notes = []
+        callbacks = workflows.Callbacks(notify=notes.append)
+        learned = workflows.train(tmp_path / name, target="label", judge=False, callbacks=callbacks).model
+        assert hash_content(learned.statistics_) == hash_content(model.statistics_)
+        assert notes == [
+            "column 'zip' has leading zeros and is learned as labels; if it holds numbers, use --type zip=numeric"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "kind"),
+    [
+        (["00123", "00045"], {"types": {"x": "numeric"}}, "number"),
+        (["0.5", "1.5"], {}, "number"),
+        (["0123", "12.5"], {}, "number"),
+        (["0", "10"], {}, "number"),
+        (["0123", ""], {}, "label"),
+        (["0123", "NA"], {"missing": frozenset({"NA"})}, "label"),
+    ],
+)
+def test_leading_zeros_decide_only_where_all_are_whole_numbers(tmp_path, cells, options, kind):
+    pd.DataFrame({"x": cells * 20, "label": ["a", "b"] * 20}).to_csv(tmp_path / "x.csv", index=False)
+    columns = ColumnOptions(target="label", keep_identifiers=True, **options)
+    assert workflows.train(tmp_path / "x.csv", columns=columns, judge=False).model.column_kinds_ == {"x": kind}
+
+
+def test_merged_cells_of_a_sheet_are_noted_with_their_range(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    rows = [["city", "age", "came"], *([city, age, "no" if age % 3 else "yes"] for age in range(20) for city in "ab")]
+    notes = []
+    for name, ranges in (("plain", []), ("merged", ["A2:A5", "A6:A9", "B10:C11", "C12:C13"])):
+        workbook = openpyxl.Workbook()
+        for row in rows:
+            workbook.active.append(row)
+        for cells in ranges:
+            workbook.active.merge_cells(cells)
+        workbook.save(tmp_path / f"{name}.xlsx")
+        callbacks = workflows.Callbacks(notify=notes.append)
+        workflows.train(tmp_path / f"{name}.xlsx", target="came", judge=False, callbacks=callbacks)
+    assert notes == [
+        f"{tmp_path / 'merged.xlsx'}: sheet 'Sheet' has merged cells (A2:A5, A6:A9, B10:C11 and 1 more); only the first "
+        "of each has a value, and the others are read as missing"
+    ]
+
+
 def test_a_data_frame_in_which_a_word_makes_labels_of_numbers_is_warned_of():
     cells = [f"{amount:.2f}" for amount in AMOUNTS]
     cells[7] = "unknown"
@@ -217,6 +273,17 @@ def test_labels_can_be_joined_while_they_are_read(tmp_path):
         "labels that may mean the same are different classes: 'yes' (29) and 'Yes' (1) and 'yes ' (1); to join some, "
         "use --map-label OLD=NEW or --strip-labels",
         "classes of one or two rows: 'Yes' (1), 'yes ' (1)",
+    ]
+
+
+def test_a_label_to_replace_that_does_not_occur_is_reported(tmp_path):
+    notes = []
+    path = write_table(tmp_path / "labels.csv", range(60), ["yes", "no"] * 29 + ["maybe"] * 2)
+    options = ColumnOptions(target="label", label_map={"maybe": "no", "YES ": "no", "perhaps": "no"})
+    workflows.train(path, columns=options, judge=False, callbacks=workflows.Callbacks(notify=notes.append))
+    assert notes == [
+        "--map-label: no row has the label 'YES ' (did you mean 'yes'?)",
+        "--map-label: no row has the label 'perhaps'",
     ]
 
 

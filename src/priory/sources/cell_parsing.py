@@ -131,6 +131,10 @@ class FileReader(ABC):
     def locate_cell(self, row: int, column: str) -> str:
         """The place of a cell, for an error message: ``file:line:column`` if the file has lines."""
 
+    def list_notes(self) -> Iterator[str]:
+        """What is odd about the file, though it can be read."""
+        return iter(())
+
     def suggest_header(self, name: str) -> str:
         """What to do if the first line is not the header, for a file that has no column of this name."""
         if any(parse_number(cell) is not None for cell in self.names):

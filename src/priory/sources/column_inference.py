@@ -28,14 +28,15 @@ MIN_SHARE_OF_KIND = 0.9  # of the cells of the first block: with fewer exception
 class InferredColumns:
     """The columns of a model, and those that are left out: empty ones, and identifiers with the reason.
 
-    ``dates`` has the parts that are learned of each column of dates, and ``columns.formats`` the columns whose numbers
-    or dates are not written in the usual notation.
+    ``dates`` has the parts that are learned of each column of dates, ``columns.formats`` the columns whose numbers or
+    dates are not written in the usual notation, and ``codes`` the columns of digits with leading zeros.
     """
 
     columns: ModelColumns
     empty: list[str] = field(default_factory=list)
     identifiers: dict[str, str] = field(default_factory=dict)
     dates: dict[str, list[str]] = field(default_factory=dict)
+    codes: list[str] = field(default_factory=list)
 
 
 def infer_columns(
@@ -44,11 +45,12 @@ def infer_columns(
     """Infer the columns from the first chunk.
 
     A column holds numbers if all cells are numbers or missing. If nearly all are (`MIN_SHARE_OF_KIND`), the first other
-    cell is an error, unless it is coerced. A column of dates is split into the parts that differ between rows. An audit
-    treats dates as labels, and keeps identifiers.
+    cell is an error, unless it is coerced. Whole numbers are labels if some begin with a zero, such as 00123. A column
+    of dates is split into the parts that differ between rows. An audit treats dates as labels, and keeps identifiers.
     """
     kinds: dict[str, str] = {}
     empty: list[str] = []
+    codes: list[str] = []
     parts: dict[str, list[str]] = {}
     zones: dict[str, str] = {}
     formats: dict[str, str] = {}
@@ -59,6 +61,9 @@ def infer_columns(
             kinds[name] = column_types.look_up_kind(declared)
         elif column.null_count == len(column):
             empty.append(name)
+        elif cells.is_text_column(column) and _has_leading_zeros(column):
+            kinds[name] = "label"
+            codes.append(name)
         else:
             kinds[name] = _infer_kind(chunk, name, column, column_options, for_audit)
         form = _find_format(chunk, name, column, kinds.get(name), column_options)
@@ -81,7 +86,7 @@ def infer_columns(
     columns = ModelColumns(
         kept, column_options.missing, column_options.types, column_options.coerce, zones=zones, formats=formats
     )
-    return InferredColumns(columns, empty, identifiers, parts)
+    return InferredColumns(columns, empty, identifiers, parts, [name for name in codes if name in kept])
 
 
 def looks_like_data(chunk: RowChunk, names: tuple[str, ...]) -> bool:
@@ -146,6 +151,13 @@ def _infer_kind(chunk: RowChunk, name: str, column: pa.Array, options: ColumnOpt
     if not for_audit and int(pc.sum(is_date).as_py() or 0) >= MIN_SHARE_OF_KIND * n_valid:
         return "date"
     return "text" if _is_prose(column, n_valid) else "label"
+
+
+def _has_leading_zeros(column: pa.Array) -> bool:
+    """Whether a column of whole numbers has some that begin with a zero, as postcodes and article numbers do."""
+    cells_of_code = pc.unique(cells.trim(column).drop_null())
+    padded = pc.any(cells.match_pattern(cells_of_code, r"^0\d+$")).as_py()
+    return bool(padded and pc.all(cells.match_pattern(cells_of_code, r"^(\d+|\D*)$")).as_py())
 
 
 def _are_near_numbers(column: pa.Array, is_numeric: pa.BooleanArray) -> bool:

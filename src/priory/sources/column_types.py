@@ -307,6 +307,7 @@ class LabelReader:
         self.class_codes: dict[str, int] = {}
         self.n_unlabelled, self.n_rows = 0, 0
         self._names = np.empty(0, dtype=object)
+        self.mapped: set[str] = set()  # labels that were replaced by others
 
     @property
     def names(self) -> Array:
@@ -340,6 +341,8 @@ class LabelReader:
 
     def _clean_label(self, label: str) -> str:
         label = label.strip() if self.column_options.strip_labels else label
+        if label in self.column_options.label_map:
+            self.mapped.add(label)
         return self.column_options.label_map.get(label, label)
 
     @property

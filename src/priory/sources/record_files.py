@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 RECORD_CHUNK_ROWS = 8192
+XML_BLOCK_BYTES = 1 << 20
+MERGED_CELLS = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z0-9:]+)"[^>]*>')
 
 
 class RecordReader(FileReader):
@@ -53,6 +56,14 @@ class RecordReader(FileReader):
                 raise DataError(f"{self.locate_cell(row, name)}: holds bytes; convert them to text or numbers")
             cells.append(format_value_as_cell(value))
         return pa.array(cells, pa.string())
+
+    def list_notes(self) -> Iterator[str]:
+        if isinstance(self.table, Sheet) and (merged := self.table.list_merged_cells()):
+            yield (
+                f"{format_path(self.path)}: sheet {self.table.name!r} has merged cells ({', '.join(merged[:3])}"
+                f"{f' and {len(merged) - 3} more' if len(merged) > 3 else ''}); only the first of each has a value, "
+                "and the others are read as missing"
+            )
 
     def suggest_header(self, name: str) -> str:
         if not isinstance(self.table, Sheet):
@@ -197,6 +208,15 @@ class Sheet:
             self.columns.pop()  # cells that were formatted, not filled
         if not self.columns:
             raise DataError(f"{format_path(path)}: sheet {self.name!r} is empty; give one with a header and rows")
+
+    def list_merged_cells(self) -> list[str]:
+        """The ranges of merged cells, such as A2:A5, which openpyxl leaves out of workbooks that it only reads."""
+        found, rest = list[bytes](), b""
+        with self.workbook[self.name]._get_source() as part:
+            while block := part.read(XML_BLOCK_BYTES):
+                found += MERGED_CELLS.findall(rest + block)
+                rest = (rest + block).rpartition(b">")[2]
+        return sorted(cells.decode() for cells in found)
 
     def find_row(self, cell: str) -> int:
         """The number of the first row, of twenty, with this cell; 0 if none has it."""

@@ -125,8 +125,11 @@ class FileTask:
         return [os.fspath(path) for path in paths]
 
     def open(self) -> FileRows:
-        """Open the files."""
-        return open_files(self.names, self.read, self.callbacks.progress, self.columns.label)
+        """Open the files, and note what is odd about the first."""
+        rows = open_files(self.names, self.read, self.callbacks.progress, self.columns.label)
+        for note in rows.files[0].list_notes():
+            self.callbacks.notify(note)
+        return rows
 
     def open_for(self, columns: ModelColumns) -> FileRows:
         """Open files whose rows are to be predicted: a model of one text also reads documents, such as notes."""

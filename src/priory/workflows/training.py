@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Unpack
@@ -14,7 +15,7 @@ from numpy import ndarray as Array
 import priory
 from priory.core.display_table import join_words
 from priory.core.input_guard import describe_similar_labels
-from priory.errors import DataError
+from priory.errors import DataError, suggest_name
 from priory.sources import FileReader, FileRows, RowChunk, column_types
 from priory.sources.byte_streams import format_path, peek_first, read_ahead
 from priory.sources.cell_parsing import mask_missing_cells
@@ -367,6 +368,9 @@ def train(
         evaluate_on_sample(result, *sampled, options, callbacks)
     _note_columns(inferred, callbacks)
     _note_repairs(counted, callbacks)
+    for label in sorted(column_options.label_map.keys() - counted.mapped):
+        likely = suggest_name(label, map(str, model.classes_))
+        callbacks.notify(f"--map-label: no row has the label {label!r}{likely}")
     return result
 
 
@@ -411,6 +415,11 @@ def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
     for (kind, form), names in by_form.items():
         which = f"columns {format_names(names)} hold" if len(names) > 1 else f"column {names[0]!r} holds"
         callbacks.notify(f"{which} {kind} written like {form}")
+    for name in inferred.codes:
+        callbacks.notify(
+            f"column {name!r} has leading zeros and is learned as labels; if it holds numbers, use "
+            f"--type {shlex.quote(name)}=numeric"
+        )
     for name, parts in inferred.dates.items():
         callbacks.notify(f"column {name!r} holds dates; learned as {join_words(parts) or 'nothing: all are the same'}")
     if inferred.identifiers:
