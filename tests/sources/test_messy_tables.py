@@ -218,8 +218,8 @@ def test_merged_cells_of_a_sheet_are_noted_with_their_range(tmp_path):
         callbacks = workflows.Callbacks(notify=notes.append)
         workflows.train(tmp_path / f"{name}.xlsx", target="came", judge=False, callbacks=callbacks)
     assert notes == [
-        f"{tmp_path / 'merged.xlsx'}: sheet 'Sheet' has merged cells (A10:B11, A12:B13, A2:A5 and 1 more); only the first "
-        "of each has a value, and the others are read as missing"
+        f"{tmp_path / 'merged.xlsx'}: sheet 'Sheet' has merged cells (A10:B11, A12:B13, A2:A5 and 1 more); only the "
+        "first of each has a value, and the others are read as missing"
     ]
 
 
