@@ -8,7 +8,9 @@ tokens) with "" behind them, and its length in letters as "NAME letters" (rows, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
 from types import ModuleType
 from typing import Any
 
@@ -20,10 +22,8 @@ from priory.errors import DataError, MissingDependencyError
 from priory.export import scoring_plan as steps
 from priory.export.plan_sources import compile_plan
 from priory.export.scoring_plan import ScoringPlan, encode_cell
-from priory.families.gaussian import MAX_ABS_Z
 
 ONNX_OPSET, ML_OPSET = 17, 3
-SERIES_OF_LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of log gamma, above 8
 
 
 def to_onnx(fitted: Any, with_rows: bool = True) -> Any:
@@ -54,72 +54,110 @@ def write_graph(plan: ScoringPlan) -> Any:
     return PlanGraph(onnx, plan).build()
 
 
+def _operator(name: str, swapped: bool = False) -> Callable[[Node, Input], Node]:
+    def apply(node: Node, other: Input) -> Node:
+        return node.graph(name, other, node) if swapped else node.graph(name, node, other)
+
+    return apply
+
+
+class Node:
+    """An output of a graph, with the operators of arrays; whole numbers are int64, others double."""
+
+    __array_ufunc__ = None  # arrays leave operators to nodes
+
+    def __init__(self, graph: OnnxGraph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    __add__, __radd__ = _operator("Add"), _operator("Add", swapped=True)
+    __sub__, __rsub__ = _operator("Sub"), _operator("Sub", swapped=True)
+    __mul__, __rmul__ = _operator("Mul"), _operator("Mul", swapped=True)
+    __rtruediv__ = _operator("Div", swapped=True)
+    __truediv__, __pow__, __matmul__ = _operator("Div"), _operator("Pow"), _operator("MatMul")
+    __gt__, __ge__, __le__ = _operator("Greater"), _operator("GreaterOrEqual"), _operator("LessOrEqual")
+    __and__, __or__, equals, pick = _operator("And"), _operator("Or"), _operator("Equal"), _operator("Gather")
+
+    def total(self, axis: int, keep: bool = False) -> Node:
+        """Sum over an axis."""
+        return self.graph("ReduceSum", self, np.array([axis]), keepdims=int(keep))
+
+    def largest(self, axis: int) -> Node:
+        """The largest over an axis, which stays."""
+        return self.graph("ReduceMax", self, axes=[axis], keepdims=1)
+
+    def clip(self, low: float, high: float) -> Node:
+        """No less than ``low`` and no more than ``high``."""
+        return self.graph("Max", self.graph("Min", self, high), low)
+
+    def choose(self, then: Input, otherwise: Input) -> Node:
+        """One value where this is true, and another where not."""
+        return self.graph("Where", self, then, otherwise)
+
+    def guard(self, inside: Node, otherwise: float) -> Node:
+        """The same inside, where alone it is used."""
+        return inside.choose(self, otherwise)
+
+    def name_once(self, inside: Node | None = None) -> Node:
+        """The same, which is used several times."""
+        return self
+
+    def add_axis(self) -> Node:
+        """With an axis of nodes."""
+        return self.graph("Unsqueeze", self, np.array([2]))
+
+    def drop_axis(self, axis: int = 2) -> Node:
+        """Without an axis of one."""
+        return self.graph("Squeeze", self, np.array([axis]))
+
+    def call(self, function: str) -> Node:
+        """A function of one number: Log, Exp, Floor or IsNaN."""
+        return self.graph(function, self)
+
+    def reshape(self, *shape: int) -> Node:
+        """Reshape; 0 keeps an axis."""
+        return self.graph("Reshape", self, np.array(shape, dtype=np.int64))
+
+    def cast(self, kind: type) -> Node:
+        """Cast to int64 or double."""
+        types = self.graph.onnx.TensorProto
+        return self.graph("Cast", self, to=types.INT64 if kind is int else types.DOUBLE)
+
+
 class OnnxGraph:
-    """Collects nodes and constants; a call adds a node and returns the name of its output."""
+    """Collects nodes and constants; a call adds a node and returns its output."""
 
     def __init__(self, onnx: ModuleType, prefix: str) -> None:
         self.onnx, self.prefix = onnx, prefix
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
-    def add_constant(self, value: Array) -> str:
+    def add_constant(self, value: Array) -> Node:
         name = f"{self.prefix}c{len(self.constants)}"
         if value.dtype.kind in "OU":
-            tensor = self.onnx.helper.make_tensor(
-                name, self.onnx.TensorProto.STRING, value.shape, [str(v).encode() for v in value.ravel()]
-            )
+            cells = [str(v).encode() for v in value.ravel()]
+            tensor = self.onnx.helper.make_tensor(name, self.onnx.TensorProto.STRING, value.shape, cells)
         else:
             tensor = self.onnx.numpy_helper.from_array(np.ascontiguousarray(value), name)
         self.constants.append(tensor)
-        return name
+        return Node(self, name)
 
-    def __call__(self, operator: str, *inputs: str | float | Array, output: str = "", **attributes: object) -> str:
-        """Add a node with these inputs: names of outputs, or numbers and arrays, which become constants."""
-        names = [i if isinstance(i, str) else self.add_constant(np.asarray(i)) for i in inputs]
-        name = output or f"{self.prefix}n{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, names, [name], **attributes))
-        return name
+    def __call__(self, operator: str, *inputs: Input, outputs: Sequence[str] = (), **attributes: object) -> Node:
+        """Add a node with these inputs: outputs of others, or numbers and arrays, which become constants."""
+        nodes = [i if isinstance(i, Node) else self.add_constant(np.asarray(i)) for i in inputs]
+        names = outputs or [f"{self.prefix}n{len(self.nodes)}"]
+        self.nodes.append(self.onnx.helper.make_node(operator, [node.name for node in nodes], names, **attributes))
+        return Node(self, names[-1])
 
-    def total(self, value: str, axis: int, keep: bool = False) -> str:
-        """Sum over an axis."""
-        return self("ReduceSum", value, np.array([axis]), keepdims=int(keep))
 
-    def add(self, terms: Sequence[str]) -> str:
-        """Sum of several outputs."""
-        return self("Sum", *terms) if len(terms) > 1 else terms[0]
-
-    def add_integers(self, terms: Sequence[str]) -> str:
-        """Sum of several outputs of integers, which ``Sum`` does not take."""
-        first, *others = terms
-        for other in others:
-            first = self("Add", first, other)
-        return first
-
-    def log_of_one_and(self, value: str) -> str:
-        """log(1 + value), also of small values."""
-        whole = self("Add", value, 1.0)
-        lost = self("Sub", self("Sub", whole, 1.0), value)
-        return self("Sub", self("Log", whole), self("Div", lost, whole))
-
-    def reshape(self, value: str, *shape: int) -> str:
-        """Reshape; 0 keeps an axis."""
-        return self("Reshape", value, np.array(shape, dtype=np.int64))
-
-    def as_integers(self, value: str) -> str:
-        """Cast to int64."""
-        return self("Cast", value, to=self.onnx.TensorProto.INT64)
-
-    def as_doubles(self, value: str) -> str:
-        """Cast to double."""
-        return self("Cast", value, to=self.onnx.TensorProto.DOUBLE)
+Input = Node | float | Array
 
 
 class PlanGraph:
     """The walk of one plan as nodes."""
 
     def __init__(self, onnx: ModuleType, plan: ScoringPlan) -> None:
-        names = {column.name: column.name for column in plan.columns}
         # no column may have the name of an output, or of a node
+        names = [column.name for column in plan.columns]
         self.names = [f"{name} (column)" if name in ("label", "probabilities") else name for name in names]
         prefix = next(mark for k in range(1, 99) if not any(n.startswith(mark := "_" * k) for n in self.names))
         self.graph, self.plan, self.onnx = OnnxGraph(onnx, prefix), plan, onnx
@@ -129,33 +167,39 @@ class PlanGraph:
         """The finished model."""
         graph, plan = self.graph, self.plan
         cells = self._declare_inputs()
-        found = self._score(cells) if plan.gaps is None else self._score_with_gaps(cells)
+        if plan.gaps is None:
+            found = self._score(cells, self._score_texts(cells))
+        else:
+            found = self._score_with_gaps(cells, plan.gaps)
         if plan.limit is not None:
-            found = self._limit(found)
+            found = self._limit(found, plan.limit)
         with np.errstate(over="ignore"):
-            factors = np.exp(np.where(np.isfinite(plan.shift), plan.shift, -np.inf))[None]
-        shifted = graph("Mul", found, factors)
-        graph("Div", shifted, graph.total(shifted, 1, keep=True), output="probabilities")
-        best = graph("ArgMax", "probabilities", axis=1, keepdims=0)
+            found = found * np.exp(np.where(np.isfinite(plan.shift), plan.shift, -np.inf))[None]
+        answers = graph("Div", found, found.total(1, keep=True), outputs=["probabilities"])
         classes = np.asarray(plan.classes)
         # ONNX labels are integers, bools or strings
         labels = classes.astype(np.int64) if classes.dtype.kind in "iuf" else classes
-        graph("Gather", graph.add_constant(labels), best, output="label")
+        graph("Gather", labels, graph("ArgMax", answers, axis=1, keepdims=0), outputs=["label"])
         return self._build_proto(labels)
 
-    def _declare_inputs(self) -> list[str]:
+    def _declare_inputs(self) -> list[Node]:
         types, value, columns = self.onnx.TensorProto, self.onnx.helper.make_tensor_value_info, self.plan.columns
         if all(column.kind == "number" for column in columns):
             self.inputs = [value("X", types.DOUBLE, ["rows", len(columns)])]
-            return [self.graph("Gather", "X", np.array([j]), axis=1) for j in range(len(columns))]
+            return [self.graph("Gather", self._input("X"), np.array([j]), axis=1) for j in range(len(columns))]
         for name, column in zip(self.names, columns, strict=True):
+            kind = types.DOUBLE if column.kind == "number" else types.STRING
+            self.inputs.append(value(name, kind, ["rows", None if column.kind == "text" else 1]))
             if column.kind == "text":
-                self.inputs.append(value(name, types.STRING, ["rows", None]))
                 self.inputs.append(value(f"{name} letters", types.DOUBLE, ["rows", 1]))
-            else:
-                kind = types.DOUBLE if column.kind == "number" else types.STRING
-                self.inputs.append(value(name, kind, ["rows", 1]))
-        return list(self.names)
+        return [self._input(name) for name in self.names]
+
+    def _input(self, name: str) -> Node:
+        return Node(self.graph, name)
+
+    def _letters(self, column: int) -> Node:
+        """(rows, 1): the length of a text."""
+        return self._input(f"{self.names[column]} letters")
 
     def _build_proto(self, labels: Array) -> Any:
         types, helper = self.onnx.TensorProto, self.onnx.helper
@@ -174,308 +218,212 @@ class PlanGraph:
 
     # -- readers --------------------------------------------------------------------------------------------------
 
-    def _is_missing(self, cells: Sequence[str], column: int) -> str:
+    def _is_missing(self, cells: Sequence[Node], column: int) -> Node:
         """(rows, 1): whether a cell is missing."""
-        if self.plan.columns[column].kind == "number":
-            return self.graph("IsNaN", cells[column])
-        if self.plan.columns[column].kind == "text":
-            return self.graph("Equal", f"{cells[column]} letters", 0.0)
-        code = self._encode_strings(cells[column], [""], [1], 0)
-        return self.graph("Equal", code, np.array(1))
+        kind = self.plan.columns[column].kind
+        if kind == "label":
+            return self._encode_strings(cells[column], [""], [1], 0).equals(1)
+        return cells[column].call("IsNaN") if kind == "number" else self._letters(column).equals(0.0)
 
-    def _encode_strings(self, cell: str, keys: list[str], codes: list[int], other: int) -> str:
+    def _encode_strings(self, cell: Node, keys: list[str], codes: list[int], other: int) -> Node:
         """The code of each string."""
-        return self.graph(
-            "LabelEncoder", cell, domain="ai.onnx.ml", keys_strings=keys, values_int64s=codes, default_int64=other
-        )
+        given: dict[str, Any] = {"keys_strings": keys, "values_int64s": codes, "default_int64": other}
+        return self.graph("LabelEncoder", cell, domain="ai.onnx.ml", **given)
 
-    def _count_reached(self, cuts: Array, cell: str) -> str:
+    def _count_reached(self, cuts: Array, cell: Node) -> Node:
         """(rows, 1): how many of the cuts a number reaches; 0 if it is missing."""
-        reached = self.graph("GreaterOrEqual", cell, np.append(cuts, np.inf)[None])
-        return self.graph.total(self.graph.as_integers(reached), 1, keep=True)
+        # infinity must not reach the last cut, which is there for columns without any
+        bounded = self.graph("Min", cell, np.finfo(float).max)
+        return (bounded >= np.append(cuts, np.inf)[None]).cast(int).total(1, keep=True)
 
-    def _code(self, code: int, cells: Sequence[str]) -> str:
+    def _code(self, code: int, cells: Sequence[Node]) -> Node:
         """(rows, 1): the code of a cell."""
         step, graph = self.plan.codes[code], self.graph
         cell = cells[step.column]
         if isinstance(step, steps.Bins):
-            # infinity must not reach the last cut, which is there for columns without any
-            bounded = graph("Min", cell, np.finfo(float).max)
-            found, missing = self._count_reached(step.cuts, bounded), step.missing
-        elif self.plan.columns[step.column].kind == "number":
-            values = np.append(np.asarray(step.values, dtype=float), np.nan)[None]
-            same = graph.as_doubles(graph("Equal", cell, values))
-            place = graph("ArgMax", same, axis=1, keepdims=1)
-            known = graph("Greater", graph.total(same, 1, keep=True), 0.0)
-            found, missing = graph("Where", known, place, np.array(len(step.values) + 1)), len(step.values)
-        else:
-            keys, codes = [*step.values, ""], [*range(len(step.values) + 1)]
-            return self._encode_strings(cell, keys, codes, len(step.values) + 1)
-        return graph("Where", graph("IsNaN", cell), np.array(missing), found)
+            return cell.call("IsNaN").choose(step.missing, self._count_reached(step.cuts, cell))
+        size = len(step.values)
+        if self.plan.columns[step.column].kind != "number":
+            return self._encode_strings(cell, [*step.values, ""], [*range(size + 1)], size + 1)
+        same = cell.equals(np.append(np.asarray(step.values, dtype=float), np.nan)[None]).cast(float)
+        place = graph("ArgMax", same, axis=1, keepdims=1)
+        found = (same.total(1, keep=True) > 0.0).choose(place, size + 1)
+        return cell.call("IsNaN").choose(size, found)
 
-    def _number(self, number: int, cells: Sequence[str]) -> str:
+    def _number(self, number: int, cells: Sequence[Node]) -> Node:
         """(rows, 1): a number as a curve has it, or in standard units."""
-        step, graph = self.plan.numbers[number], self.graph
+        step, missing = self.plan.numbers[number], 0.0
         cell = cells[step.column]
         if isinstance(step, steps.Polyline):
-            x, y = step.knots, step.heights
-            slopes = np.concatenate([[0.0], np.diff(y) / np.diff(x), [0.0]])
-            at = self._count_reached(x, graph("Min", cell, np.finfo(float).max))
+            x, y, missing = step.knots, step.heights, step.missing
+            slopes, at = np.concatenate([[0.0], np.diff(y) / np.diff(x), [0.0]]), self._count_reached(x, cell)
             start, height, slope = (
-                graph("Gather", values, at) for values in (np.append(x[0], x), np.append(y[0], y), slopes)
+                self.graph("Gather", values, at) for values in (np.append(x[0], x), np.append(y[0], y), slopes)
             )
-            inside = graph("Max", graph("Min", cell, x[-1]), x[0])
-            found, missing = graph("Add", height, graph("Mul", slope, graph("Sub", inside, start))), step.missing
+            found = height + slope * (cell.clip(x[0], x[-1]) - start)
         else:
             # by a power of two, so that the centre is not near 0 where the unit is: onnxruntime drops such constants
             scale = np.ldexp(1.0, -np.frexp(step.unit)[1])
-            away = graph("Sub", graph("Mul", cell, scale), step.centre * scale)
-            found, missing = graph("Div", away, step.unit * scale), 0.0
-            if np.isfinite(step.limit):
-                found = graph("Max", graph("Min", found, step.limit), -step.limit)
-        return graph("Where", graph("IsNaN", cell), missing, found)
+            found = (cell * scale - step.centre * scale) / (step.unit * scale)
+            found = found.clip(-step.limit, step.limit) if np.isfinite(step.limit) else found
+        return cell.call("IsNaN").choose(missing, found)
 
     # -- terms ----------------------------------------------------------------------------------------------------
 
-    def _score(self, cells: Sequence[str], texts: Sequence[tuple[str, str]] | None = None) -> str:
+    def _score(self, cells: Sequence[Node], texts: Sequence[tuple[Node, Node]]) -> Node:
         """(rows, classes): the probabilities of the terms with the base rate."""
-        graph, plan = self.graph, self.plan
-        texts = self._score_texts(cells) if texts is None else texts
-        codes = {code: self._code(code, cells) for code in self.plan.list_codes()}
+        plan = self.plan
+        codes = {code: self._code(code, cells) for code in plan.list_codes()}
         logits = [output for text in texts for output in text]
-        for term in plan.terms:
-            found = self._term(term, codes, cells)
-            if found is not None:
-                logits.append(found)
+        logits += [self._term(term, codes, cells) for term in plan.terms if not isinstance(term, steps.TextSum)]
+        joint: Any = sum(logits or [self._make_zeros(cells, 1)], start=plan.constant[None])
         # where every class is impossible, the prior is the answer, as in predict_proba
-        joint = graph("Add", graph.add(logits), plan.constant[None]) if logits else self._repeat(plan.constant, cells)
-        ruled_out = graph("IsInf", graph("ReduceMax", joint, axes=[1], keepdims=1), detect_positive=0)
-        answers = graph("Softmax", graph("Where", ruled_out, plan.fallback[None], joint), axis=1)
-        if plan.share == 1:
-            return answers
-        return graph("Add", graph("Mul", answers, plan.share), (1 - plan.share) * plan.base[None])
+        ruled_out = self.graph("IsInf", joint.largest(1), detect_positive=0)
+        answers = self.graph("Softmax", ruled_out.choose(plan.fallback[None], joint), axis=1)
+        return answers if plan.share == 1 else answers * plan.share + (1 - plan.share) * plan.base[None]
 
-    def _repeat(self, values: Array, cells: Sequence[str]) -> str:
+    def _make_zeros(self, cells: Sequence[Node], width: int) -> Node:
         rows = self.graph("Shape", cells[0], start=0, end=1)
-        return self.graph("Expand", values[None], self.graph("Concat", rows, np.array([len(values)]), axis=0))
+        return self.graph("Expand", np.zeros((1, width)), self.graph("Concat", rows, np.array([width]), axis=0))
 
-    def _term(self, term: steps.PlanTerm, codes: dict[int, str], cells: Sequence[str]) -> str | None:
-        graph = self.graph
+    def _term(self, term: steps.PlanTerm, codes: dict[int, Node], cells: Sequence[Node]) -> Any:
+        """(rows, classes): what a term adds to the logits."""
         match term:
             case steps.CodeTerm(code, table):
                 return self._look_up(table, codes[code])
             case steps.PairTerm((a, b), (first, second), table):
                 flat = table[first][:, second].reshape(-1, table.shape[2])
-                at = graph("Add", graph("Mul", codes[a], np.array(len(second))), codes[b])
-                return self._look_up(flat, at)
+                return self._look_up(flat, codes[a] * len(second) + codes[b])
             case steps.Linear(numbers, slopes):
-                return graph("MatMul", self._stack(numbers, cells), slopes)
+                return self._stack(numbers, cells) @ slopes
             case steps.Quadratic(numbers, means, roots, constants, factor):
-                scores, sums = self._stack(numbers, cells), []
-                for mean, root in zip(means, roots, strict=True):
-                    away = graph("MatMul", graph("Sub", scores, mean[None]), np.ascontiguousarray(root.T))
-                    sums.append(graph.total(graph("Mul", away, away), 1, keep=True))
-                return graph("Sub", constants[None], graph("Mul", graph("Concat", *sums, axis=1), factor / 2))
+                scores = self._stack(numbers, cells)
+                away = [(scores - m[None]) @ np.ascontiguousarray(r.T) for m, r in zip(means, roots, strict=True)]
+                squares = self.graph("Concat", *((a * a).total(1, keep=True) for a in away), axis=1)
+                return constants[None] - squares * (factor / 2)
             case steps.Trees():
                 return self._trees(term, codes)
             case steps.Density():
-                return self._density(term, cells[term.column])
-        return None
+                return steps.log_density(term, cells[term.column], cells[term.column].call("IsNaN"))
 
-    def _look_up(self, table: Array, code: str) -> str:
-        return self.graph("Squeeze", self.graph("Gather", np.asarray(table), code), np.array([1]))
+    def _look_up(self, table: Array, code: Node) -> Node:
+        return self.graph("Gather", np.asarray(table), code).drop_axis(1)
 
-    def _stack(self, numbers: Sequence[int], cells: Sequence[str]) -> str:
+    def _stack(self, numbers: Sequence[int], cells: Sequence[Node]) -> Node:
         return self.graph("Concat", *(self._number(n, cells) for n in numbers), axis=1)
 
-    def _trees(self, term: steps.Trees, codes: dict[int, str]) -> str:
-        graph, (trees, depth, _) = self.graph, term.tests.shape
+    def _trees(self, term: steps.Trees, codes: dict[int, Node]) -> Node:
+        trees, depth, _ = term.tests.shape
         used = sorted(set(term.tests[..., 0].ravel().tolist()))
-        every = graph("Concat", *(codes[code] for code in used), axis=1)
         place = np.searchsorted(used, term.tests[..., 0]).ravel()
-        tested = graph("Gather", every, place, axis=1)  # (rows, tests)
+        every = self.graph("Concat", *(codes[code] for code in used), axis=1)
+        tested = self.graph("Gather", every, place, axis=1)  # (rows, tests)
         values = term.tests[..., 1].reshape(1, -1)
         is_number = np.array([isinstance(self.plan.codes[used[k]], steps.Bins) for k in place])[None]
-        above = graph("And", graph("Greater", tested, values), is_number)
-        passed = graph("Or", above, graph("And", graph("Equal", tested, values), ~is_number))
-        bits = graph.reshape(graph.as_integers(passed), -1, trees, depth)
-        leaf = graph.total(graph("Mul", bits, 1 << np.arange(depth)[::-1].copy()), 2)  # (rows, trees)
-        at = graph("Add", leaf, np.arange(trees)[None] << depth)
-        return graph.total(graph("Gather", term.leaves.reshape(trees << depth, -1), at), 1)
+        passed = ((tested > values) & is_number) | (tested.equals(values) & ~is_number)
+        bits = passed.cast(int).reshape(-1, trees, depth)
+        leaf = (bits * (1 << np.arange(depth)[::-1].copy())).total(2)  # (rows, trees)
+        leaves = self.graph("Gather", term.leaves.reshape(trees << depth, -1), leaf + (np.arange(trees)[None] << depth))
+        return leaves.total(1)
 
-    def _density(self, term: steps.Density, cell: str) -> str:
-        """(rows, classes): the log density, 0 for a missing cell."""
-        graph, p = self.graph, {name: value[None] for name, value in term.parameters.items()}
-        whole = graph("Equal", graph("Floor", cell), cell)
-        count = graph(
-            "And", whole, graph("And", graph("GreaterOrEqual", cell, 0.0), graph("LessOrEqual", cell, 2.0**53))
-        )
-        positive = graph("Greater", cell, 0.0)
-        safe = graph("Where", positive, cell, 1.0)
-        inside = positive
-        if term.form in ("student", "normal"):
-            z = graph("Sub", graph("Div", cell, term.unit), p["centre"])
-            z = graph("Max", graph("Min", z, MAX_ABS_Z), -MAX_ABS_Z)
-            square, inside = graph("Mul", graph("Mul", z, z), p["precision"]), ""
-            grown = (
-                graph("Mul", graph.log_of_one_and(square), p["power"]) if "power" in p else graph("Mul", square, 0.5)
-            )
-            found = graph("Sub", p["constant"], grown)
-        elif term.form == "gamma":
-            x = graph("Unsqueeze", safe, np.array([2]))  # (rows, 1, 1), for (1, classes, nodes)
-            shrunk = graph("Mul", graph.log_of_one_and(graph("Div", x, p["scale"])), p["power"])
-            nodes = graph("Add", p["constant"], graph("Sub", graph("Mul", graph("Log", x), p["shape"] - 1), shrunk))
-            top = graph("ReduceMax", nodes, axes=[2], keepdims=1)
-            total = graph.total(graph("Exp", graph("Sub", nodes, top)), 2)
-            found = graph("Add", graph("Squeeze", top, np.array([2])), graph("Log", total))
-        elif term.form == "amount":
-            slope = graph(
-                "Sub", graph("Mul", graph("Log", safe), p["shape"][..., 0] - 1), graph("Mul", safe, p["rate"][..., 0])
-            )
-            found = graph("Add", p["constant"][..., 0], slope)
-        else:
-            safe, inside = graph("Where", count, cell, 0.0), count
-            found = graph(
-                "Add", p["constant"], graph("Mul", safe, p["slope"] * (-1.0 if term.form == "events" else 1.0))
-            )
-            if term.form == "events":
-                found = graph("Add", found, self._log_gamma(graph("Add", safe, p["shape"])))
-        if inside:
-            found = graph("Where", inside, found, -np.inf)
-        if term.is_relative:
-            top = graph("ReduceMax", found, axes=[1], keepdims=1)
-            top = graph("Where", graph("IsInf", top), 0.0, top)
-            found = graph("Mul", graph("Max", graph("Sub", found, top), -1e4), term.weight)
-        return graph("Where", graph("IsNaN", cell), 0.0, found)
-
-    def _log_gamma(self, z: str) -> str:
-        """Stirling's series above 8, and the recurrence below."""
-        graph = self.graph
-        s = graph("Add", z, 8.0)
-        inverse = graph("Reciprocal", s)
-        square, series = graph("Mul", inverse, inverse), graph("Mul", inverse, 0.0)
-        for k in SERIES_OF_LOG_GAMMA[::-1]:
-            series = graph("Add", graph("Mul", series, square), k)
-        series = graph("Mul", series, inverse)
-        below = graph.add([graph("Log", graph("Add", z, float(i))) for i in range(8)])
-        main = graph("Sub", graph("Mul", graph("Sub", s, 0.5), graph("Log", s)), s)
-        return graph("Sub", graph("Add", graph("Add", main, series), 0.5 * np.log(2 * np.pi)), below)
-
-    def _score_texts(self, cells: Sequence[str]) -> list[tuple[str, str]]:
+    def _score_texts(self, cells: Sequence[Node]) -> list[tuple[Node, Node]]:
         """The tempered evidence of each text, and the weights of its features, from its tokens."""
         graph, found = self.graph, []
         for term in self.plan.terms:
             if not isinstance(term, steps.TextSum):
                 continue
             step = self.plan.tokens[term.tokens]
-            size, cell = len(step.words), cells[step.column]
-            keys, codes = (step.words, [*range(size)]) if size else ([""], [0])
-            at = self._encode_strings(cell, keys, codes, size)
-            rows = graph("Shape", cell, start=0, end=1)
-            empty = graph("Expand", np.zeros((1, size + 1)), graph("Concat", rows, np.array([size + 1]), axis=0))
+            size, cell, letters = len(step.words), cells[step.column], self._letters(step.column)
+            at = self._encode_strings(cell, step.words or [""], [*range(size or 1)], size)
             ones = graph("Expand", np.ones((1, 1)), graph("Shape", at))
-            counted = graph("ScatterElements", empty, at, ones, axis=1, reduction="add")
+            counted = graph("ScatterElements", self._make_zeros(cells, size + 1), at, ones, axis=1, reduction="add")
             counted = graph("Slice", counted, np.array([0]), np.array([size]), np.array([1]))
             shown = graph("Min", counted, 1.0)
-            score = graph("Add", graph("MatMul", shown if term.is_binary else counted, term.table), term.constant[None])
-            letters = f"{cell} letters"
+            score = (shown if term.is_binary else counted) @ term.table + term.constant[None]
             if term.skips_empty:
-                score = graph("Where", graph("Equal", letters, 0.0), 0.0, score)
+                score = letters.equals(0.0).choose(0.0, score)
             if term.is_relative:
-                length = graph("Pow", graph("Div", graph("Max", letters, 50.0), 1000.0), -term.exponent)
-                apart = graph("Sub", score, graph("ReduceMax", score, axes=[1], keepdims=1))
-                score = graph("Mul", graph("Mul", graph("Max", apart, -1e4), length), term.weight)
-            chosen = graph("Mul", shown, term.feature.astype(float)[None])
-            norm = graph("Sqrt", graph("Max", graph.total(chosen, 1, keep=True), 1.0))
-            found.append((score, graph("Div", graph("MatMul", chosen, term.feature_table[:size]), norm)))
+                length = (graph("Max", letters, 50.0) / 1000.0) ** -term.exponent
+                score = graph("Max", score - score.largest(1), -1e4) * length * term.weight
+            chosen = shown * term.feature.astype(float)[None]
+            norm = graph("Sqrt", graph("Max", chosen.total(1, keep=True), 1.0))
+            found.append((score, (chosen @ term.feature_table[:size]) / norm))
         return found
 
     # -- rows with gaps, and the limit ----------------------------------------------------------------------------
 
-    def _score_with_gaps(self, cells: list[str]) -> str:
+    def _score_with_gaps(self, cells: list[Node], gaps: steps.Gaps) -> Node:
         """Complete rows with gaps by their nearest training rows, score all rows at once, and pool."""
-        graph, gaps = self.graph, self.plan.gaps
-        assert gaps is not None
+        graph, texts = self.graph, self._score_texts(cells)
         places = [self.plan.codes[code].column for code in gaps.codes]
-        missing = {j: self._is_missing(cells, places[j]) for j in range(len(places))}
-        has_gap = [graph.as_integers(missing[j]) for j in gaps.columns]
-        no_text = [graph.as_integers(self._is_missing(cells, place)) for place in gaps.texts]
-        n_gaps = graph.reshape(graph.add_integers(has_gap + (no_text if gaps.only_together else [])), -1)
+        missing = [self._is_missing(cells, place) for place in places]
+        has_gap = [missing[j].cast(int) for j in gaps.columns]
+        no_text = [self._is_missing(cells, place).cast(int) for place in gaps.texts]
+        n_gaps = reduce(add, has_gap + (no_text if gaps.only_together else [])).reshape(-1)
         if gaps.only_together:
-            n_gaps = graph.as_integers(graph("Equal", n_gaps, np.array(len(has_gap + no_text))))
-        at = graph("Squeeze", graph("NonZero", n_gaps), np.array([0]))  # (gaps,)
-        texts = self._score_texts(cells)
+            n_gaps = n_gaps.equals(len(has_gap + no_text)).cast(int)
+        at = graph("NonZero", n_gaps).drop_axis(0)  # (gaps,)
         if len(gaps.weight):
-            found, mean = self._answer_completed(cells, texts, missing, places, at)
+            found, mean = self._answer_completed(cells, texts, missing, places, at, gaps)
         else:
             found = self._score(cells, texts)
-            mean = graph("Log", graph("Gather", found, at))
-        terms = [graph("Gather", score, at) for score, _ in texts]
-        terms += [self._look_up(t.table, graph("Gather", self._code(t.code, cells), at)) for t in gaps.tables]
-        tempered = graph("Add", graph.add(terms), gaps.constant[None])
-        lacking = graph.add_integers(has_gap + no_text)
+            mean = found.pick(at).call("Log")
+        terms = [score.pick(at) for score, _ in texts]
+        terms += [self._look_up(t.table, self._code(t.code, cells).pick(at)) for t in gaps.tables]
+        tempered = reduce(add, terms) + gaps.constant[None]
+        lacking = reduce(add, has_gap + no_text)
         every = [*(places[j] for j in gaps.counted), *(tokens.column for tokens in self.plan.tokens)]
-        absent = graph.add_integers([graph.as_integers(self._is_missing(cells, place)) for place in every])
-        counted = graph("Add", graph("Sub", np.array(len(every)), absent), lacking)
-        m = graph("Pow", graph("Div", graph.as_doubles(lacking), graph.as_doubles(counted)), float(gaps.power))
-        m = graph("Gather", m, at)
-        pooled = graph("Add", graph("Mul", mean, graph("Sub", 1.0, m)), graph("Mul", tempered, m))
-        answers = graph("Softmax", pooled, axis=1)
+        absent = reduce(add, [self._is_missing(cells, place).cast(int) for place in every])
+        counted = len(every) - absent + lacking
+        m = ((lacking.cast(float) / counted.cast(float)) ** float(gaps.power)).pick(at)
+        answers = graph("Softmax", mean * (1.0 - m) + tempered * m, axis=1)
         return graph("ScatterND", found, graph("Unsqueeze", at, np.array([1])), answers)
 
     def _answer_completed(
-        self, cells: list[str], texts: list[tuple[str, str]], missing: dict[int, str], places: list[int], at: str
-    ) -> tuple[str, str]:
+        self,
+        cells: list[Node],
+        texts: list[tuple[Node, Node]],
+        missing: list[Node],
+        places: list[int],
+        at: Node,
+        gaps: steps.Gaps,
+    ) -> tuple[Node, Node]:
         """The answers to rows as they are, and the log of the mean answer to the completions of rows with gaps."""
-        graph, gaps = self.graph, self.plan.gaps
-        assert gaps is not None
-        size, k = len(gaps.weight), min(gaps.n_nearest, len(gaps.weight))
-        keys = []
+        graph, size, k, keys = self.graph, len(gaps.weight), min(gaps.n_nearest, len(gaps.weight)), []
         for j in range(len(places)):
             kept = np.array([[encode_cell(self.plan.codes[gaps.ranks[j]], cell) for cell in gaps.cells[j]]])
-            away = graph("Sub", graph("Gather", self._code(gaps.ranks[j], cells), at), kept)  # (gaps, kept rows)
-            key = graph("Mul", away, away)
-            if isinstance(self.plan.codes[gaps.ranks[j]], steps.Values):
-                key = graph("Where", graph("Equal", away, np.array(0)), np.array(0), np.array(gaps.other_label))
-            if j in gaps.columns:
-                key = graph("Where", graph("Gather", missing[j], at), np.array(0), key)
-            keys.append(key)
-        key = graph("Add", graph("Mul", graph.add_integers(keys), np.array(size)), np.arange(size)[None])
-        nearest = f"nearest{len(graph.nodes)}"
-        graph.nodes.append(self.onnx.helper.make_node(
-            "TopK", [key, graph.add_constant(np.array([k]))], [f"{nearest}_keys", nearest], axis=1, largest=0,
-        ))  # fmt: skip
-        flat = graph.reshape(nearest, -1)
-        shape = graph("Shape", nearest)
-        rows = graph.reshape(graph("Expand", graph("Unsqueeze", at, np.array([1])), shape), -1)
+            away = self._code(gaps.ranks[j], cells).pick(at) - kept  # (gaps, kept rows)
+            is_value = isinstance(self.plan.codes[gaps.ranks[j]], steps.Values)
+            key = away.equals(0).choose(0, gaps.other_label) if is_value else away * away
+            keys.append(missing[j].pick(at).choose(0, key) if j in gaps.columns else key)
+        key = reduce(add, keys) * size + np.arange(size)[None]
+        names = [f"nearest{len(graph.nodes)}_keys", f"nearest{len(graph.nodes)}"]
+        nearest = graph("TopK", key, np.array([k]), outputs=names, axis=1, largest=0)
+        column = graph("Unsqueeze", at, np.array([1]))
+        rows = graph("Expand", column, graph("Shape", nearest)).reshape(-1)
         joined = []
         for place, cell in enumerate(cells):
-            more = graph("Gather", cell, rows)
+            more = cell.pick(rows)
             if place in [places[j] for j in gaps.columns]:
-                j = places.index(place)
-                is_number = self.plan.columns[place].kind == "number"
-                fill = np.nan if is_number else ""
-                kept = np.array(
-                    [fill if cell is None else cell for cell in gaps.cells[j]], dtype=float if is_number else object
-                )
-                filled = graph("Gather", kept[:, None], flat)
-                more = graph("Where", graph("Gather", missing[j], rows), filled, more)
+                j, is_number = places.index(place), self.plan.columns[place].kind == "number"
+                shown = [("", np.nan)[is_number] if value is None else value for value in gaps.cells[j]]
+                kept = np.array(shown, dtype=float if is_number else object)[:, None]
+                more = missing[j].pick(rows).choose(graph("Gather", kept, nearest.reshape(-1)), more)
             joined.append(graph("Concat", cell, more, axis=0))
-        both = [tuple(graph("Concat", part, graph("Gather", part, rows), axis=0) for part in text) for text in texts]
-        answers = self._score(joined, both)  # type: ignore[arg-type]
+        answers = self._score(joined, [(self._repeat(a, rows), self._repeat(b, rows)) for a, b in texts])
         n_rows = graph("Shape", cells[0], start=0, end=1)
         found = graph("Slice", answers, np.array([0]), n_rows, np.array([0]))
         rest = graph("Slice", answers, n_rows, np.array([np.iinfo(np.int64).max]), np.array([0]))
-        rest = graph.reshape(rest, -1, k, len(self.plan.classes))
         weight = graph("Gather", gaps.weight, nearest)  # (gaps, nearest)
-        share = graph("Unsqueeze", graph("Div", weight, graph.total(weight, 1, keep=True)), np.array([2]))
-        return found, graph("Log", graph.total(graph("Mul", rest, share), 1))
+        share = (weight / weight.total(1, keep=True)).add_axis()
+        return found, (rest.reshape(-1, k, len(self.plan.classes)) * share).total(1).call("Log")
 
-    def _limit(self, answers: str) -> str:
-        graph, limit = self.graph, self.plan.limit
-        assert limit is not None
-        best = graph("ReduceMax", answers, axes=[1], keepdims=1)
-        rivals = graph("Gather", np.maximum(1 - limit.base, 1e-300), graph("ArgMax", answers, axis=1, keepdims=1))
-        least = graph("Div", limit.base[None] / (limit.n_rows + 1), rivals)
-        limited = graph("Where", graph("Equal", answers, best), answers, graph("Max", answers, least))
-        return graph("Div", limited, graph.total(limited, 1, keep=True))
+    def _repeat(self, values: Node, rows: Node) -> Node:
+        """The values of all rows, and once more of some."""
+        return self.graph("Concat", values, values.pick(rows), axis=0)
+
+    def _limit(self, answers: Node, limit: steps.Limit) -> Node:
+        best = self.graph("ArgMax", answers, axis=1, keepdims=1)
+        least = limit.base[None] / (limit.n_rows + 1) / self.graph("Gather", np.maximum(1 - limit.base, 1e-300), best)
+        limited = answers.equals(answers.largest(1)).choose(answers, self.graph("Max", answers, least))
+        return limited / limited.total(1, keep=True)

@@ -31,11 +31,12 @@ from priory.core.column_kernels import round_to_bits
 from priory.core.logspace import log_normalise
 from priory.errors import DataError
 from priory.families.base import BinTerm, ColumnTerm, DensityTerm
+from priory.families.gaussian import MAX_ABS_Z
 from priory.model.cells import LabelCells, NumberCells
 from priory.model.model_statistics import MIN_RELATIVE_LOG_LIKELIHOOD
 from priory.tables.dates import split_part_name
 
-ALL_LEVELS = N_LEVELS + 1  # of a pair's column: one more, for unknown labels
+SERIES_OF_LOG_GAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 
 
 @dataclass(frozen=True)
@@ -261,6 +262,10 @@ class ScoringPlan:
         """Add the term of one column to the plan."""
         if isinstance(term, DensityTerm):
             parameters = {name: np.array(value, dtype=float) for name, value in term.parameters.items()}
+            if term.form == "gamma":  # nodes without any weight
+                weighs = np.isfinite(parameters["constant"]) & np.isfinite(parameters["scale"])
+                for name, nothing in (("constant", -1e300), ("shape", 1.0), ("power", 0.0), ("scale", 1.0)):
+                    parameters[name] = np.where(weighs, parameters[name], nothing)
             self.terms.append(Density(column, term.form, parameters, term.unit, weight, is_relative))
             return
         table = np.array(term.table, dtype=float).T
@@ -275,6 +280,60 @@ class ScoringPlan:
             code = Values(column, term.values.tolist())
             table = np.concatenate([table[:-1], zero, table[-1:]])
         self.terms.append(CodeTerm(self.add(self.codes, code), weight * table))
+
+
+# -- the density of a column -------------------------------------------------------------------------------------------
+
+
+def log_density(term: Density, x: Any, is_missing: Any) -> Any:
+    """(rows, classes): the log density of a number, 0 where it is missing.
+
+    ``x`` is what a target computes with: a node of a graph or an expression of SQL, with the operators of arrays.
+    """
+    p = {name: values[None] for name, values in term.parameters.items()}  # (1, classes), or (1, classes, nodes)
+    inside = x > 0.0
+    match term.form:
+        case "student" | "normal":
+            far = min(MAX_ABS_Z * term.unit, float(np.finfo(float).max))
+            z = (x.clip(-far, far) / term.unit - p["centre"]).name_once()
+            square, inside = z * z * p["precision"], None
+            found = p["constant"] - (log_of_one_and(square) * p["power"] if "power" in p else square / 2.0)
+        case "gamma":
+            safe = x.guard(inside, 1.0).add_axis()
+            nodes = p["constant"] + safe.call("Log") * (p["shape"] - 1)
+            nodes = nodes - log_of_one_and(safe / p["scale"]) * p["power"]
+            top = nodes.largest(2).name_once(inside)
+            found = top.drop_axis() + (nodes - top).call("Exp").total(2).call("Log")
+        case "amount":
+            safe = x.guard(inside, 1.0)
+            found = p["constant"][..., 0] + safe.call("Log") * (p["shape"][..., 0] - 1) - safe * p["rate"][..., 0]
+        case _:
+            inside = (x >= 0.0) & (x <= 2.0**53) & x.call("Floor").equals(x)
+            safe = x.guard(inside, 0.0)
+            found = p["constant"] + safe * (-p["slope"] if term.form == "events" else p["slope"])
+            found = found + log_gamma(safe + p["shape"]) if term.form == "events" else found
+    if inside is not None:
+        found = inside.choose(found, -1e300 if term.is_relative else -np.inf)
+    if term.is_relative:
+        found = (found - found.largest(1)).clip(MIN_RELATIVE_LOG_LIKELIHOOD, 0.0) * term.weight
+    return is_missing.choose(0.0, found)
+
+
+def log_of_one_and(x: Any) -> Any:
+    """log(1 + x), also of small x."""
+    whole = x + 1.0
+    return whole.call("Log") - (whole - 1.0 - x) / whole
+
+
+def log_gamma(z: Any) -> Any:
+    """Stirling's series above 8, and the recurrence below."""
+    s, product, series = z + 8.0, z, z * 0.0
+    for i in range(1, 8):
+        product = product * (z + float(i))
+    inverse = 1.0 / (s * s)
+    for k in SERIES_OF_LOG_GAMMA[::-1]:
+        series = series * inverse + k
+    return (s - 0.5) * s.call("Log") - s + series / s + 0.5 * np.log(2 * np.pi) - product.call("Log")
 
 
 # -- from a fitted model ---------------------------------------------------------------------------------------------

@@ -17,12 +17,10 @@ from numpy import ndarray as Array
 from priory.errors import DataError
 from priory.export import scoring_plan as steps
 from priory.export.scoring_plan import ScoringPlan, encode_cell
-from priory.families.gaussian import MAX_ABS_Z
 from priory.tables.dates import DAY, HOUR, PART_NAMES, WEEKDAY
 
 IMPOSSIBLE, RULED_OUT = -1e304, -1e303  # stands for minus infinity, with which databases raise errors
 LOWEST_EXPONENT = -700  # PostgreSQL raises an error where exp underflows
-STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # of log gamma, above 8
 MAX_COLUMNS_OF_QUERY = 1600  # of one step
 
 
@@ -37,6 +35,7 @@ class Dialect:
     array: str  # a look-up in an array of numbers; empty if the database has none
     bucket: str = ""  # how many of sorted numbers are reached
     greatest: str = "GREATEST"
+    least: str = "LEAST"
     materialized: str = " MATERIALIZED"
     quote: str = '"'
     has_nan: bool = True
@@ -77,6 +76,10 @@ class Dialect:
             return self.array.format(",".join(_plain(x) for x in numbers), code)
         return _halve(0, len(numbers), lambda k: f"{code}>={k}", lambda k: self.number(numbers[k]))
 
+    def largest(self, texts: Sequence[str]) -> str:
+        """The largest of several expressions."""
+        return f"{self.greatest}({', '.join(texts)})" if len(texts) > 1 else texts[0]
+
     def count_reached(self, cuts: Sequence[float], cell: str) -> str:
         """How many of the cuts a number reaches."""
         if not len(cuts):
@@ -111,7 +114,7 @@ DIALECTS = {
         "postgres", "DOUBLE PRECISION", "TEXT", lambda x: f"float8 '{float(x)!r}'", "('{{{0}}}'::float8[])[({1})+1]",
         "width_bucket({0},'{{{1}}}'::float8[])",
     ),
-    "sqlite": Dialect("sqlite", "REAL", "TEXT", _signed, "", greatest="MAX", has_nan=False),
+    "sqlite": Dialect("sqlite", "REAL", "TEXT", _signed, "", greatest="MAX", least="MIN", has_nan=False),
     "bigquery": Dialect(
         "bigquery", "FLOAT64", "STRING", _signed, "[{0}][OFFSET({1})]", "RANGE_BUCKET({0},[{1}])", materialized="",
         quote="`",
@@ -141,6 +144,75 @@ def check_sql(plan: ScoringPlan, dialect: str) -> None:
         raise DataError("the model has too many classes or columns for one query; export to js or onnx.")
 
 
+def _operator(form: str) -> Callable[..., Formula]:
+    return lambda formula, *others: formula.apply(form, *others)
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """Expressions in an array (1, classes) or (1, classes, nodes), with the operators of arrays."""
+
+    writer: SqlWriter
+    texts: Array
+
+    __array_ufunc__ = None  # arrays leave operators to formulas
+    __add__, __radd__ = _operator("({}+{})"), _operator("({1}+{0})")
+    __sub__, __rsub__ = _operator("({}-{})"), _operator("({1}-{0})")
+    __mul__, __rmul__ = _operator("({}*{})"), _operator("({1}*{0})")
+    __truediv__, __rtruediv__ = _operator("({}/{})"), _operator("({1}/{0})")
+    __gt__, __ge__, __le__, equals = map(_operator, ("{}>{}", "{}>={}", "{}<={}", "{}={}"))
+    __and__, choose = _operator("{} AND {}"), _operator("CASE WHEN {} THEN {} ELSE {} END")
+
+    def apply(self, form: str, *others: Any) -> Formula:
+        """A form with these texts and others; numbers become literals."""
+        number = np.frompyfunc(self.writer.dialect.number, 1, 1)
+        given = [o.texts if isinstance(o, Formula) else number(_bounded(np.asarray(o, dtype=float))) for o in others]
+        return Formula(self.writer, np.frompyfunc(form.format, 1 + len(given), 1)(self.texts, *given))
+
+    def call(self, function: str) -> Formula:
+        """A function of one number: Log, Exp or Floor."""
+        lowest = self.writer.dialect.number(float(LOWEST_EXPONENT))
+        exp = f"exp({self.writer.dialect.greatest}({{}}, {lowest}))"
+        return self.apply({"Log": "ln({})", "Exp": exp, "Floor": "floor({})"}[function])
+
+    def clip(self, low: float, high: float) -> Formula:
+        """No less than ``low`` and no more than ``high``."""
+        d = self.writer.dialect
+        return self.apply(f"{d.least}({d.greatest}({{}}, {{}}), {{}})", low, high)
+
+    def guard(self, inside: Formula, otherwise: float) -> Formula:
+        """The same: cases that are not chosen are not computed."""
+        return self
+
+    def name_once(self, inside: Formula | None = None) -> Formula:
+        """The names of these expressions as columns of a step before."""
+        parts, guarded = self.writer.parts, self if inside is None else inside.apply("CASE WHEN {} THEN {} END", self)
+        names = [f"f{len(parts) + k}" for k in range(guarded.texts.size)]
+        parts += [f"{text} AS {name}" for text, name in zip(guarded.texts.ravel(), names, strict=True)]
+        return Formula(self.writer, np.array(names, dtype=object).reshape(guarded.texts.shape))
+
+    def add_axis(self) -> Formula:
+        """With an axis of nodes."""
+        return Formula(self.writer, self.texts[..., None])
+
+    def drop_axis(self) -> Formula:
+        """Without the axis of nodes."""
+        return Formula(self.writer, self.texts[..., 0])
+
+    def largest(self, axis: int) -> Formula:
+        """The largest over an axis, which stays."""
+        return self._join(self.writer.dialect.largest, axis)
+
+    def total(self, axis: int) -> Formula:
+        """The sum over the axis of nodes."""
+        return self._join(lambda texts: f"({'+'.join(texts)})", axis).drop_axis()
+
+    def _join(self, join: Callable[[Sequence[str]], str], axis: int) -> Formula:
+        rows = np.moveaxis(self.texts, axis, -1)
+        joined = [join(own) for own in rows.reshape(-1, rows.shape[-1]).tolist()]
+        return Formula(self.writer, np.expand_dims(np.array(joined, dtype=object).reshape(rows.shape[:-1]), axis))
+
+
 class SqlWriter:
     """Writes the steps of one plan."""
 
@@ -149,6 +221,7 @@ class SqlWriter:
         classes = range(len(plan.classes))
         self.kept = [c for c in classes if c or plan.has_impossible or len(classes) == 1]  # else below the first
         self.expressions: list[tuple[str, str]] = []  # the common table expressions
+        self.parts: list[str] = []  # columns that several logits read
         self.cells = [f"x{k}" for k in range(len(plan.columns))]
 
     def write(self, table: str) -> str:
@@ -158,16 +231,14 @@ class SqlWriter:
         while row in taken:
             row += "_"
         # the number comes first: databases that allow two columns of one name read the first of them
-        self.expressions.append(("priory_input", f"SELECT row_number() OVER () AS {row}, t.* FROM {name} t"))
-        self.expressions.append(("priory_cells", self._read_cells(row)))
-        source = "priory_cells"
-        has_rows = plan.gaps is not None and len(plan.gaps.weight) > 0
-        if has_rows:
-            source = self._complete_rows()
-        share = "share" if has_rows else f"{d.number(1.0)} AS share"
-        self._score(source, share)
+        self._select("priory_input", [f"row_number() OVER () AS {row}", "t.*"], f"{name} t")
+        self._select("priory_cells", self._read_cells(row), "priory_input")
+        if plan.gaps is not None and len(plan.gaps.weight):
+            self._score(self._complete_rows(plan.gaps), "share")
+        else:
+            self._score("priory_cells", f"{d.number(1.0)} AS share")
         if plan.gaps is not None:
-            self._pool_gaps()
+            self._pool_gaps(plan.gaps)
         self._finish()
         body = ",\n".join(f"{n} AS{d.materialized} (\n{text}\n)" for n, text in self.expressions)
         labels = " ".join(f"WHEN {k} THEN {self._label(label)}" for k, label in enumerate(plan.classes))
@@ -178,6 +249,10 @@ class SqlWriter:
             f"{head}WITH {body}\nSELECT priory_input.*, {', '.join(shown)}\nFROM priory_input JOIN priory_answers "
             f"ON priory_answers.priory_row = priory_input.{row}\nORDER BY priory_input.{row}\n"
         )
+
+    def _select(self, name: str, columns: Sequence[str], source: str) -> None:
+        """Append a step."""
+        self.expressions.append((name, f"SELECT {', '.join(columns)} FROM {source}"))
 
     def _list_notes(self) -> list[str]:
         gaps = self.plan.gaps
@@ -195,7 +270,7 @@ class SqlWriter:
 
     # -- cells ----------------------------------------------------------------------------------------------------
 
-    def _read_cells(self, row: str) -> str:
+    def _read_cells(self, row: str) -> list[str]:
         d, shown = self.dialect, [f"{row} AS priory_row"]
         for cell, column in zip(self.cells, self.plan.columns, strict=True):
             source = d.name_of(column.source)
@@ -207,21 +282,21 @@ class SqlWriter:
             else:
                 found = f"CAST({source} AS {d.text})"
             shown.append(f"{found} AS {cell}")
-        return f"SELECT {', '.join(shown)} FROM priory_input"
+        return shown
 
-    def _code(self, code: int, prefix: str = "") -> str:
+    def _code(self, code: int) -> str:
         """The code of a cell; it is an expression of the cell."""
         step, d = self.plan.codes[code], self.dialect
-        cell = prefix + self.cells[step.column]
+        cell = self.cells[step.column]
         if isinstance(step, steps.Bins):
             return f"CASE WHEN {cell} IS NULL THEN {step.missing} ELSE {d.count_reached(step.cuts.tolist(), cell)} END"
         listed = " ".join(f"WHEN {d.literal(value)} THEN {k}" for k, value in enumerate(step.values))
         known = f"CASE {cell} {listed} ELSE {len(step.values) + 1} END" if listed else str(len(step.values) + 1)
         return f"CASE WHEN {cell} IS NULL THEN {len(step.values)} ELSE {known} END"
 
-    def _number(self, number: int, prefix: str = "") -> str:
+    def _number(self, number: int) -> str:
         step, n, d = self.plan.numbers[number], self.dialect.number, self.dialect
-        cell = prefix + self.cells[step.column]
+        cell = self.cells[step.column]
         if isinstance(step, steps.Polyline):
             x, y = step.knots, step.heights
             slopes = np.diff(y) / np.diff(x)
@@ -244,16 +319,13 @@ class SqlWriter:
 
     # -- rows with gaps -------------------------------------------------------------------------------------------
 
-    def _has_gap(self, prefix: str = "") -> str:
-        gaps = self.plan.gaps
-        assert gaps is not None
+    def _has_gap(self, gaps: steps.Gaps) -> str:
         places = [self.plan.codes[gaps.codes[j]].column for j in gaps.columns]
-        return (" AND " if gaps.only_together else " OR ").join(f"{prefix}{self.cells[p]} IS NULL" for p in places)
+        return (" AND " if gaps.only_together else " OR ").join(f"{self.cells[p]} IS NULL" for p in places)
 
-    def _complete_rows(self) -> str:
+    def _complete_rows(self, gaps: steps.Gaps) -> str:
         """Join the nearest training rows to rows with gaps."""
-        gaps, d = self.plan.gaps, self.dialect
-        assert gaps is not None
+        d = self.dialect
         columns = [self.plan.codes[code].column for code in gaps.codes]
         every = range(len(gaps.codes))
         ranks = [[encode_cell(self.plan.codes[gaps.ranks[j]], cell) for cell in gaps.cells[j]] for j in every]
@@ -263,126 +335,104 @@ class SqlWriter:
             values += [d.literal(gaps.cells[j][k]) for j in every] + [str(ranks[j][k]) for j in every]
             rows.append(values)
         names = ["k", "weight", *(f"v{j}" for j in every), *(f"q{j}" for j in every)]
-        shown = ["k", "weight"]
-        for j in every:
-            kind = d.real if self.plan.columns[columns[j]].kind == "number" else d.text
-            shown.append(f"CAST(v{j} AS {kind}) AS v{j}")
-        shown += [f"q{j}" for j in every]
         if d.quote == "`":
-            first = ", ".join(f"{value} AS {name}" for value, name in zip(rows[0], names, strict=True))
-            listed = " UNION ALL ".join([f"SELECT {first}", *(f"SELECT {', '.join(row)}" for row in rows[1:])])
-            kept = f"SELECT {', '.join(shown)} FROM ({listed})"
+            rows[0] = [f"{value} AS {name}" for value, name in zip(rows[0], names, strict=True)]
+            self.expressions.append(("priory_values", " UNION ALL ".join(f"SELECT {', '.join(row)}" for row in rows)))
         else:
             listed = ",\n".join(f"({', '.join(row)})" for row in rows)
             self.expressions.append((f"priory_values({', '.join(names)})", f"VALUES {listed}"))
-            kept = f"SELECT {', '.join(shown)} FROM priory_values"
-        self.expressions.append(("priory_kept", kept))
-        ranked = ", ".join(f"{self._code(gaps.ranks[j])} AS r{j}" for j in every)
-        gap_cells = ", ".join(self.cells[p] for p in columns)
-        self.expressions.append(
-            ("priory_gaps", f"SELECT priory_row, {gap_cells}, {ranked} FROM priory_cells WHERE {self._has_gap()}")
-        )
+        kinds = [d.real if self.plan.columns[p].kind == "number" else d.text for p in columns]
+        cells = [f"CAST(v{j} AS {kinds[j]}) AS v{j}" for j in every]
+        self._select("priory_kept", ["k", "weight", *cells, *(f"q{j}" for j in every)], "priory_values")
+        ranked = [f"{self._code(gaps.ranks[j])} AS r{j}" for j in every]
+        gap_cells = [self.cells[p] for p in columns]
+        self._select("priory_gaps", ["priory_row", *gap_cells, *ranked], f"priory_cells WHERE {self._has_gap(gaps)}")
         away = []
         for j in every:
             far = f"g.r{j}-t.q{j}"
-            same = (
-                f"({far})*({far})"
-                if isinstance(self.plan.codes[gaps.ranks[j]], steps.Bins)
-                else f"CASE WHEN {far}=0 THEN 0 ELSE {gaps.other_label} END"
-            )
-            away.append(
-                f"CASE WHEN g.{self.cells[columns[j]]} IS NULL THEN 0 ELSE {same} END" if j in gaps.columns else same
-            )
-        self.expressions.append((
-            "priory_near",
-            "SELECT g.priory_row, t.k, t.weight, row_number() OVER (PARTITION BY g.priory_row ORDER BY "
-            f"{'+'.join(away)}, t.k) AS nth FROM priory_gaps g CROSS JOIN priory_kept t",
-        ))  # fmt: skip
-        self.expressions.append((
-            "priory_nearest",
-            "SELECT priory_row, k, weight / sum(weight) OVER (PARTITION BY priory_row) AS share FROM priory_near "
-            f"WHERE nth <= {gaps.n_nearest}",
-        ))  # fmt: skip
+            is_number = isinstance(self.plan.codes[gaps.ranks[j]], steps.Bins)
+            same = f"({far})*({far})" if is_number else f"CASE WHEN {far}=0 THEN 0 ELSE {gaps.other_label} END"
+            is_gap = f"CASE WHEN g.{gap_cells[j]} IS NULL THEN 0 ELSE {same} END"
+            away.append(is_gap if j in gaps.columns else same)
+        nth = f"row_number() OVER (PARTITION BY g.priory_row ORDER BY {'+'.join(away)}, t.k) AS nth"
+        self._select("priory_near", ["g.priory_row", "t.k", "t.weight", nth], "priory_gaps g CROSS JOIN priory_kept t")
+        share = "weight / sum(weight) OVER (PARTITION BY priory_row) AS share"
+        self._select("priory_nearest", ["priory_row", "k", share], f"priory_near WHERE nth <= {gaps.n_nearest}")
         filled = {columns[j]: j for j in gaps.columns}
         shown = [
             f"COALESCE(c.{cell}, t.v{filled[p]}) AS {cell}" if p in filled else f"c.{cell}"
             for p, cell in enumerate(self.cells)
         ]
-        self.expressions.append((
+        self._select(
             "priory_completed",
-            f"SELECT c.priory_row, COALESCE(n.share, {d.number(1.0)}) AS share, {', '.join(shown)} FROM priory_cells c "
-            "LEFT JOIN priory_nearest n ON n.priory_row = c.priory_row LEFT JOIN priory_kept t ON t.k = n.k",
-        ))  # fmt: skip
+            ["c.priory_row", f"COALESCE(n.share, {d.number(1.0)}) AS share", *shown],
+            "priory_cells c LEFT JOIN priory_nearest n ON n.priory_row = c.priory_row "
+            "LEFT JOIN priory_kept t ON t.k = n.k",
+        )
         return "priory_completed"
 
-    def _pool_gaps(self) -> None:
+    def _pool_gaps(self, gaps: steps.Gaps) -> None:
         """Average the answers to completed rows, and pool them with tempered naive Bayes."""
-        gaps, d = self.plan.gaps, self.dialect
-        assert gaps is not None
-        classes = range(len(self.plan.classes))
-        sums = ", ".join(f"ln(sum(share*p{c})) AS g{c}" for c in classes)
-        self.expressions.append(("priory_mean", f"SELECT priory_row, {sums} FROM priory_mixed GROUP BY priory_row"))
-        tempered = self._sum_tables(gaps.tables, gaps.constant, lambda code: self._code(code), range(len(classes)))
+        d, classes = self.dialect, range(len(self.plan.classes))
+        means = [f"ln(sum(share*p{c})) AS g{c}" for c in classes]
+        self._select("priory_mean", ["priory_row", *means], "priory_mixed GROUP BY priory_row")
+        sums = [list[str]() for _ in classes]
+        for term in gaps.tables:
+            self._add_look_up(sums, term.table, self._code(term.code))
+        tempered = self._add_up(sums, gaps.constant)
         columns = [self.plan.codes[code].column for code in gaps.codes]
         lacking = "+".join(f"CASE WHEN {self.cells[columns[j]]} IS NULL THEN 1 ELSE 0 END" for j in gaps.columns)
         present = "+".join(f"CASE WHEN {self.cells[columns[j]]} IS NULL THEN 0 ELSE 1 END" for j in gaps.counted)
-        shown = ", ".join(f"{text} AS t{c}" for c, text in zip(classes, tempered, strict=True))
-        self.expressions.append((
-            "priory_tempered",
-            f"SELECT priory_row, {shown}, {d.number(1.0)}*({lacking})/(({lacking})+({present})) AS m FROM priory_cells "
-            f"WHERE {self._has_gap()}",
-        ))  # fmt: skip
-        power = "*".join(["t.m"] * gaps.power)
-        one = d.number(1.0)
-        shown = ", ".join(
+        shown = [f"{text} AS t{c}" for c, text in enumerate(tempered)]
+        m = f"{d.number(1.0)}*({lacking})/(({lacking})+({present})) AS m"
+        self._select("priory_tempered", ["priory_row", *shown, m], f"priory_cells WHERE {self._has_gap(gaps)}")
+        power, one = "*".join(["t.m"] * gaps.power), d.number(1.0)
+        shown = [
             f"CASE WHEN t.m IS NULL THEN a.g{c} ELSE ({one}-{power})*a.g{c}+{power}*t.t{c} END AS l{c}" for c in classes
-        )
-        self.expressions.append((
-            "priory_pooled",
-            f"SELECT a.priory_row, {shown} FROM priory_mean a LEFT JOIN priory_tempered t "
-            "ON t.priory_row = a.priory_row",
-        ))  # fmt: skip
+        ]
+        source = "priory_mean a LEFT JOIN priory_tempered t ON t.priory_row = a.priory_row"
+        self._select("priory_pooled", ["a.priory_row", *shown], source)
         self._softmax("priory_pooled", "priory_mixed_all", list(classes), 1.0, "priory_row")
 
     # -- logits ---------------------------------------------------------------------------------------------------
 
     def _score(self, source: str, share: str) -> None:
-        plan, terms = self.plan, self.plan.terms
-        codes = plan.list_codes()
-        numbers = sorted(
-            {n for term in terms if isinstance(term, steps.Linear | steps.Quadratic) for n in term.numbers}
-        )
-        densities = sorted({term.column for term in terms if isinstance(term, steps.Density)})
-        shown = ["priory_row", share, *(f"{self._code(code)} AS c{code}" for code in codes)]
-        shown += [f"{self._number(n)} AS n{n}" for n in numbers] + [self.cells[p] for p in densities]
-        self.expressions.append(("priory_codes", f"SELECT {', '.join(shown)} FROM {source}"))
-        extra: list[str] = []
-        sums: list[list[str]] = [[] for _ in plan.classes]
-        for k, term in enumerate(terms):
-            if isinstance(term, steps.Trees):
-                extra += [f"{self._leaf(tree)} AS t{k}_{i}" for i, tree in enumerate(term.tests.tolist())]
-                for i, leaves in enumerate(term.leaves):
-                    self._add_look_up(sums, leaves, f"t{k}_{i}")
-            elif isinstance(term, steps.Quadratic):
-                extra += self._away(k, term)
-                half = self.dialect.number(term.factor / 2)
-                for c in range(len(sums)):
-                    squares = "+".join(f"a{k}_{c}_{i}*a{k}_{c}_{i}" for i in range(len(term.numbers)))
-                    sums[c].append(f"{self.dialect.number(term.constants[c])}-{half}*({squares})")
-            elif isinstance(term, steps.Density) and term.form == "gamma":
-                tops = [f"{_find_top_node(self.dialect, term, self.cells[term.column], c)}" for c in range(len(sums))]
-                extra += [f"{top} AS m{k}_{c}" for c, top in enumerate(tops)]
-            elif isinstance(term, steps.PairTerm):
-                (a, b), (first, second) = term.codes, term.levels
-                flat = term.table[first][:, second].reshape(-1, len(sums))
-                self._add_look_up(sums, flat, f"c{a}*{len(second)}+c{b}")
-        if extra:
-            self.expressions.append(("priory_parts", f"SELECT priory_codes.*, {', '.join(extra)} FROM priory_codes"))
-        tables = [term for term in terms if isinstance(term, steps.CodeTerm)]
-        found = self._sum_tables(tables, plan.constant, lambda code: f"c{code}", range(len(sums)), sums)
-        shown = [f"{found[c]} AS l{c}" for c in self.kept]
-        origin = "priory_parts" if extra else "priory_codes"
-        self.expressions.append(("priory_logits", f"SELECT priory_row, share, {', '.join(shown)} FROM {origin}"))
+        plan, n, sums = self.plan, self.dialect.number, [list[str]() for _ in self.plan.classes]
+        is_relative, cells = not plan.has_impossible, dict[str, None]()
+        numbers = {k for term in plan.terms if isinstance(term, steps.Linear | steps.Quadratic) for k in term.numbers}
+        for k, term in enumerate(plan.terms):
+            match term:
+                case steps.CodeTerm(code, table):
+                    self._add_look_up(sums, table, f"c{code}")
+                case steps.PairTerm((a, b), (first, second), table):
+                    flat = table[first][:, second].reshape(-1, len(sums))
+                    self._add_look_up(sums, flat, f"c{a}*{len(second)}+c{b}")
+                case steps.Linear(places, slopes):
+                    for own, weights in zip(sums, (slopes - slopes[:, :1] * is_relative).T.tolist(), strict=True):
+                        own += [f"{n(w)}*n{p}" for w, p in zip(weights, places, strict=True) if w]
+                case steps.Trees(tests, tables):
+                    self.parts += [f"{self._leaf(tree)} AS t{k}_{i}" for i, tree in enumerate(tests.tolist())]
+                    for i, leaves in enumerate(tables):
+                        self._add_look_up(sums, leaves, f"t{k}_{i}")
+                case steps.Quadratic():
+                    self.parts += self._away(k, term)
+                    for c, own in enumerate(sums):
+                        squares = "+".join(f"a{k}_{c}_{i}*a{k}_{c}_{i}" for i in range(len(term.numbers)))
+                        own.append(f"{n(term.constants[c])}-{n(term.factor / 2)}*({squares})")
+                case steps.Density():
+                    cell = Formula(self, np.array([[self.cells[term.column]]], dtype=object))
+                    found = steps.log_density(term, cell, cell.apply("{} IS NULL"))
+                    for own, text in zip(sums, found.texts[0], strict=True):
+                        own.append(text)
+                    cells[self.cells[term.column]] = None
+        shown = ["priory_row", share, *(f"{self._code(code)} AS c{code}" for code in plan.list_codes())]
+        shown += [f"{self._number(number)} AS n{number}" for number in sorted(numbers)]
+        self._select("priory_codes", [*shown, *cells], source)
+        if self.parts:
+            self._select("priory_parts", ["priory_codes.*", *self.parts], "priory_codes")
+        logits = [f"{text} AS l{c}" for c, text in enumerate(self._add_up(sums, plan.constant)) if c in self.kept]
+        origin = "priory_parts" if self.parts else "priory_codes"
+        self._select("priory_logits", ["priory_row", "share", *logits], origin)
         self._softmax("priory_logits", "priory_mixed", self.kept, plan.share, "priory_row, share")
 
     def _leaf(self, tree: list[list[int]]) -> str:
@@ -406,33 +456,14 @@ class SqlWriter:
             if numbers.any():
                 sums[c].append(self.dialect.look_up(_bounded(numbers).tolist(), code))
 
-    def _sum_tables(
-        self,
-        tables: Sequence[steps.CodeTerm],
-        constant: Array,
-        code: Callable[[int], str],
-        classes: range,
-        sums: list[list[str]] | None = None,
-    ) -> list[str]:
+    def _add_up(self, sums: list[list[str]], constant: Array) -> list[str]:
         """The logit of each class, below the first class unless a class may be impossible."""
-        sums = [[] for _ in classes] if sums is None else sums
-        n, is_relative = self.dialect.number, not self.plan.has_impossible
-        for table in tables:
-            self._add_look_up(sums, table.table, code(table.code))
-        for k, term in enumerate(self.plan.terms if code(0) == "c0" else ()):
-            if isinstance(term, steps.Linear):
-                for c in classes:
-                    slopes = term.slopes[:, c] - (term.slopes[:, 0] if is_relative else 0.0)
-                    sums[c] += [f"{n(s)}*n{p}" for s, p in zip(slopes.tolist(), term.numbers, strict=True) if s]
-            elif isinstance(term, steps.Density):
-                densities = _write_density(self.dialect, term, self.cells[term.column], [f"m{k}_{c}" for c in classes])
-                for c in classes:
-                    sums[c].append(densities[c])
+        is_relative = not self.plan.has_impossible
         # of a quadratic form and densities the first class is subtracted as it stands
         found, first = [], "+".join(f"({text})" for text in sums[0]) if is_relative else ""
         base = _bounded(constant - (constant[0] if is_relative else 0.0))
-        for c in classes:
-            text = "+".join([n(base[c]), *(f"({part})" for part in sums[c])])
+        for c, own in enumerate(sums):
+            text = "+".join([self.dialect.number(base[c]), *(f"({part})" for part in own)])
             found.append(f"{text}-({first})" if first and c else text)
         return found
 
@@ -441,132 +472,54 @@ class SqlWriter:
     def _softmax(self, source: str, target: str, logits: list[int], share: float, passed: str) -> None:
         """Probabilities p0, p1, ... from logits; those that are not listed are zero."""
         d, classes = self.dialect, range(len(self.plan.classes))
-        n = d.number
-        listed = [f"l{c}" for c in logits] + ([n(0.0)] if len(logits) < len(classes) else [])
-        top = f"{d.greatest}({', '.join(listed)})" if len(listed) > 1 else listed[0]
-        self.expressions.append((f"{target}_top", f"SELECT {source}.*, {top} AS top FROM {source}"))
-        least = n(float(LOWEST_EXPONENT))
-        exps = [f"exp({d.greatest}({f'l{c}' if c in logits else n(0.0)}-top, {least})) AS e{c}" for c in classes]
-        self.expressions.append((f"{target}_exp", f"SELECT {passed}, top, {', '.join(exps)} FROM {target}_top"))
+        n, least = d.number, d.number(float(LOWEST_EXPONENT))
+        listed = [f"l{c}" if c in logits else n(0.0) for c in classes]
+        self._select(f"{target}_top", [f"{source}.*", f"{d.largest(listed)} AS top"], source)
+        exps = [f"exp({d.greatest}({logit}-top, {least})) AS e{c}" for c, logit in enumerate(listed)]
+        self._select(f"{target}_exp", [passed, "top", *exps], f"{target}_top")
         total = "+".join(f"e{c}" for c in classes)
         fallback = np.exp(self.plan.fallback - np.logaddexp.reduce(self.plan.fallback))
-        shown = []
+        shown = [passed]
         for c in classes:
             own = f"e{c}/({total})"
             if self.plan.has_impossible:
                 own = f"CASE WHEN top<{n(RULED_OUT)} THEN {n(fallback[c])} ELSE {own} END"
             mixed = own if share == 1 else f"{n(share)}*({own})+{n((1 - share) * self.plan.base[c])}"
             shown.append(f"{mixed} AS p{c}")
-        self.expressions.append((target, f"SELECT {passed}, {', '.join(shown)} FROM {target}_exp"))
+        self._select(target, shown, f"{target}_exp")
 
     def _finish(self) -> None:
-        plan, n, classes = self.plan, self.dialect.number, range(len(self.plan.classes))
+        plan, d, answers = self.plan, self.dialect, [f"p{c}" for c in range(len(self.plan.classes))]
         source = "priory_mixed" if plan.gaps is None else "priory_mixed_all"
         if plan.limit is not None:
-            best = self._find_best()
-            self.expressions.append(("priory_best", f"SELECT {source}.*, {best} AS best FROM {source}"))
+            self._select("priory_best", [f"{source}.*", f"{self._find_best()} AS best"], source)
             rivals = (1 - plan.limit.base) * (plan.limit.n_rows + 1)
-            bound = self.dialect.look_up((1 / np.maximum(rivals, 1e-300)).tolist(), "best")
-            top = (
-                self.dialect.look_up([0.0], "0")
-                if len(classes) == 1
-                else f"{self.dialect.greatest}({', '.join(f'p{c}' for c in classes)})"
-            )
-            shown = []
-            for c in classes:
-                least = f"{n(plan.limit.base[c])}*({bound})"
-                shown.append(f"CASE WHEN p{c}={top} THEN p{c} ELSE {self.dialect.greatest}(p{c}, {least}) END AS p{c}")
-            self.expressions.append(("priory_limited", f"SELECT priory_row, {', '.join(shown)} FROM priory_best"))
+            bound = d.look_up((1 / np.maximum(rivals, 1e-300)).tolist(), "best")
+            top, shown = d.largest(answers), []
+            for p, base in zip(answers, plan.limit.base, strict=True):
+                raised = f"{d.greatest}({p}, {d.number(base)}*({bound}))"
+                shown.append(f"CASE WHEN {p}={top} THEN {p} ELSE {raised} END AS {p}")
+            self._select("priory_limited", ["priory_row", *shown], "priory_best")
             source = "priory_limited"
         factors = np.exp(np.where(np.isfinite(plan.shift), plan.shift, -np.inf))
-        total = "+".join(f"p{c}*{n(factors[c])}" for c in classes)
-        shown = [f"p{c}*{n(factors[c])}/({total}) AS p{c}" for c in classes]
-        self.expressions.append(("priory_final", f"SELECT priory_row, {', '.join(shown)} FROM {source}"))
+        shifted = [f"{p}*{d.number(factor)}" for p, factor in zip(answers, factors, strict=True)]
+        shown = [f"{text}/({'+'.join(shifted)}) AS {p}" for text, p in zip(shifted, answers, strict=True)]
+        self._select("priory_final", ["priory_row", *shown], source)
         # without groups, SQLite joins rows of many nested expressions without an index: quadratic
-        one_each = " GROUP BY priory_row" if self.dialect.name == "sqlite" else ""
-        self.expressions.append(
-            ("priory_answers", f"SELECT priory_row, {', '.join(f'p{c}' for c in classes)}, {self._find_best()} AS best "
-             f"FROM priory_final{one_each}")
-        )  # fmt: skip
+        one_each = " GROUP BY priory_row" if d.name == "sqlite" else ""
+        best = f"{self._find_best()} AS best"
+        self._select("priory_answers", ["priory_row", *answers, best], f"priory_final{one_each}")
 
     def _find_best(self) -> str:
         """The first of the likeliest classes."""
-        classes = range(len(self.plan.classes))
-        if len(classes) == 1:
-            return "0"
-        top = f"{self.dialect.greatest}({', '.join(f'p{c}' for c in classes)})"
-        return f"CASE {top} {' '.join(f'WHEN p{c} THEN {c}' for c in classes)} ELSE 0 END"
+        answers = [f"p{c}" for c in range(len(self.plan.classes))]
+        listed = " ".join(f"WHEN {p} THEN {c}" for c, p in enumerate(answers))
+        return f"CASE {self.dialect.largest(answers)} {listed} ELSE 0 END"
 
 
 def _bounded(numbers: Array) -> Array:
     """Numbers with a large negative one for minus infinity."""
     return np.where(np.isneginf(numbers), IMPOSSIBLE, numbers)
-
-
-def _list_nodes(d: Dialect, term: steps.Density, cell: str, c: int) -> list[str]:
-    """The logs that a Gamma density of unknown shape adds up, but for nodes without any weight."""
-    n, p = d.number, term.parameters
-    return [
-        f"{n(k)}+({n(s - 1)})*ln({cell})-{n(w)}*({_log_of_one_and(d, f'({cell}/{n(b)})')})"
-        for k, s, w, b in zip(*(p[x][c] for x in ("constant", "shape", "power", "scale")), strict=True)
-        if np.isfinite(k) and k > -1e5 and np.isfinite(b)
-    ]
-
-
-def _log_of_one_and(d: Dialect, x: str) -> str:
-    """log(1 + x), also of small x."""
-    whole = f"({d.number(1.0)}+{x})"
-    return f"ln({whole})-(({whole}-{d.number(1.0)})-{x})/{whole}"
-
-
-def _find_top_node(d: Dialect, term: steps.Density, cell: str, c: int) -> str:
-    nodes = _list_nodes(d, term, cell, c)
-    top = f"{d.greatest}({', '.join(nodes)})" if len(nodes) > 1 else nodes[0]
-    return f"CASE WHEN {cell}>{d.number(0.0)} THEN {top} END"
-
-
-def _write_density(d: Dialect, term: steps.Density, cell: str, tops: list[str]) -> list[str]:
-    """The log density of each class, 0 for a missing cell; ``tops`` name the largest nodes."""
-    n, p, found = d.number, term.parameters, []
-    is_count = f"{cell}>={n(0.0)} AND {cell}<={n(2.0**53)} AND floor({cell})={cell}"
-    inside = {"gamma": f"{cell}>{n(0.0)}", "amount": f"{cell}>{n(0.0)}", "events": is_count, "count": is_count}
-    far = min(MAX_ABS_Z * term.unit, float(np.finfo(float).max))
-    least = "LEAST" if d.greatest == "GREATEST" else "MIN"
-    for c, top in enumerate(tops):
-        match term.form:
-            case "student" | "normal":
-                near = f"{least}({d.greatest}({cell}, {n(-far)}), {n(far)})"
-                z = f"({near}/{n(term.unit)}-({n(p['centre'][c])}))"
-                square = f"{n(p['precision'][c])}*{z}*{z}"
-                value = f"{n(p['constant'][c])}-" + (
-                    f"{n(p['power'][c])}*ln({n(1.0)}+{square})" if "power" in p else f"({square})/2"
-                )
-            case "gamma":
-                lowest = n(float(LOWEST_EXPONENT))
-                nodes = [f"exp({d.greatest}({node}-{top}, {lowest}))" for node in _list_nodes(d, term, cell, c)]
-                value = f"{top}+ln({'+'.join(nodes)})"
-            case "amount":
-                value = f"{n(p['constant'][c, 0])}+({n(p['shape'][c, 0] - 1)})*ln({cell})-{n(p['rate'][c, 0])}*{cell}"
-            case "events":
-                z = f"({cell}+{n(p['shape'][c])})"
-                value = f"{_log_gamma(d, z)}+{n(p['constant'][c])}-{n(p['slope'][c])}*{cell}"
-            case _:
-                value = f"{n(p['constant'][c])}+{n(p['slope'][c])}*{cell}"
-        if term.form in inside:
-            value = f"CASE WHEN {inside[term.form]} THEN {value} ELSE {n(IMPOSSIBLE)} END"
-        found.append(f"CASE WHEN {cell} IS NULL THEN {n(0.0)} ELSE {value} END")
-    if not term.is_relative:
-        return found
-    top = f"{d.greatest}({', '.join(found)})"
-    return [f"{n(term.weight)}*{d.greatest}({text}-{top}, {n(-1e4)})" for text in found]
-
-
-def _log_gamma(d: Dialect, z: str) -> str:
-    """Stirling's series above 8, and the recurrence below."""
-    n, s = d.number, f"({z}+{d.number(8.0)})"
-    series = "+".join(f"({n(k)})/({'*'.join([s] * (2 * i + 1))})" for i, k in enumerate(STIRLING))
-    below = "+".join(f"ln({z}+{n(float(i))})" for i in range(8))
-    return f"(({s}-{n(0.5)})*ln({s})-{s}+{n(0.5 * np.log(2 * np.pi))}+{series}-({below}))"
 
 
 def _read_date_part(d: Dialect, source: str, part: str) -> str:
