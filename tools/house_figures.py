@@ -37,7 +37,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "core": (1_940, 16),
     "estimators": (1_817, 15),
     "evaluation": (1_006, 12),
-    "export": (2_177, 11),
+    "export": (2_127, 11),
     "families": (2_376, 17),
     "leakage": (1_703, 16),
     "learning": (2_536, 15),

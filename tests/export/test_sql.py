@@ -93,7 +93,7 @@ def test_a_query_without_training_rows_is_shorter():
     model = make_model("mixed", "loo")
     full, less = (write_sql(compile_plan(model, rows), "rows", "duckdb") for rows in (True, False))
     assert "training rows" in full.splitlines()[1]
-    assert "holds no training rows" in less
+    assert "No training row is in it" in less
     assert "priory_kept" not in less
 
 

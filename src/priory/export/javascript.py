@@ -17,16 +17,6 @@ from priory.export.scoring_plan import ScoringPlan
 from priory.text.token_features import make_pair_tokenizer
 from priory.text.tokenizer import Tokenizer, build_character_tables
 
-KINDS = {
-    steps.CodeTerm: "table",
-    steps.PairTerm: "cells",
-    steps.Linear: "linear",
-    steps.Quadratic: "quadratic",
-    steps.Trees: "trees",
-    steps.Density: "density",
-    steps.TextSum: "text",
-}
-
 
 def plan_as_json(plan: ScoringPlan) -> str:
     """The plan as JSON that is safe inside of a script element; arrays are doubles in base64."""
@@ -44,8 +34,8 @@ def _encode(value: Any) -> Any:
         neighbours = _describe_tokenizer(make_pair_tokenizer(value.tokenizer)) if len(value.pairs) else None
         return {**_encode_fields(value), **_describe_tokenizer(value.tokenizer), "neighbours": neighbours}
     if is_dataclass(value):
-        kind = KINDS.get(type(value))
-        return {**({"kind": kind} if kind else {}), **_encode_fields(value)}
+        kind = {"kind": type(value).__name__} if isinstance(value, steps.PlanTerm) else {}
+        return {**kind, **_encode_fields(value)}
     if isinstance(value, Mapping):
         return {name: _encode(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -78,7 +68,7 @@ def _describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
 
 def write_javascript(plan: ScoringPlan) -> str:
     """The scorer and the plan as an ES module, whose default export answers rows."""
-    notes = "".join(f"// {note}\n" for note in list_notes(plan))
+    notes = "".join(f"// {note}\n" for note in plan.list_notes())
     scorer = _read_template("scorer.js")
     literal = json.dumps(plan_as_json(plan), ensure_ascii=True)
     return f"{notes}{scorer}\nexport default new Scorer(JSON.parse({literal}));\n"
@@ -96,25 +86,12 @@ def write_page(plan: ScoringPlan, title: str) -> str:
     parts = {
         "@@TITLE@@": shown,
         "@@STYLE@@": _read_template("page.css"),
-        "@@NOTES@@": " ".join(_escape(note) for note in list_notes(plan)),
+        "@@NOTES@@": " ".join(_escape(note) for note in plan.list_notes()),
         "@@PLAN@@": plan_as_json(plan),
         "@@SCRIPT@@": scorer + "\n" + _read_template("page.js"),
     }
     # in one pass, so that no text is taken for a mark
     return re.sub("|".join(parts), lambda mark: parts[mark[0]], _read_template("page.html"))
-
-
-def list_notes(plan: ScoringPlan) -> list[str]:
-    """What the export holds, and how it answers gaps, one line each."""
-    gaps = plan.gaps
-    notes = [" ".join(note.split()) for note in plan.notes]
-    if plan.tokens:
-        notes.append("The words of the training texts that the model weighs are in it.")
-    if gaps is None:
-        return [*notes, "No training row is in it."]
-    if len(gaps.weight):
-        return [*notes, f"The cells of {len(gaps.weight)} training rows are in it: they complete rows with gaps."]
-    return [*notes, "No training row is in it; cells that are missing are read as missing."]
 
 
 def _escape(text: str) -> str:

@@ -115,57 +115,42 @@ def _add_texts(plan: ScoringPlan, calibrated: CalibratedModel, places: list[int]
     for t, (place, block) in enumerate(zip(places, blocks, strict=True)):
         text = model.text if is_alone else model.schema.blocks[t].text_family().build_model(model.estimate)
         records = model.records if is_alone else split_record(model.statistics.parts[t][0])
-        part = int(calibrated.model.find_parts()[block][0])
+        part = 1 + int(calibrated.model.find_parts()[block][0])
         features = corrections.tokens[t] if corrections is not None and corrections.tokens else NO_FEATURES
         weights = tables[0][start : start + len(features)] if tables else np.zeros((0, len(plan.classes)))
         start += len(features)
-        temper = (
-            (1.0, 0.0)
-            if corrections is None
-            else (
-                float(corrections.tempering.weights[1 + part]),
-                float(corrections.tempering.exponents[1 + part]),
-            )
-        )
-        _add_text(plan, place, text, records, features, weights, temper, corrections is not None, not is_alone)
+        tempering, temper = None if corrections is None else corrections.tempering, (1.0, 0.0)
+        if tempering is not None:
+            temper = float(tempering.weights[part]), float(tempering.exponents[part])
+        counts = _take_counts(text, records)
+        words, is_feature, own = _join_features(counts.tokens(), features, weights)
+        found = text.token_weights(records)
+        table = np.asarray(take_token_rows(found.table, np.arange(len(counts))))
+        table = np.pad(table, ((0, len(words) - len(table)), (0, 0)))
+        hashed = features.pairs, features.characters, (PAIR_BUCKETS, CHARACTER_BUCKETS), CHARACTER_NGRAMS
+        tokens = plan.add(plan.tokens, Tokens(place, text.vocabulary.tokenizer, words, *hashed))
+        given = tokens, table, np.asarray(found.constant, dtype=float), text.binary, *temper
+        plan.terms.append(TextSum(*given, corrections is not None, not is_alone, is_feature, own))
 
 
-def _add_text(
-    plan: ScoringPlan,
-    place: int,
-    text: Any,
-    records: Any,
-    features: TokenFeatures,
-    weights: Array,
-    temper: tuple[float, float],
-    is_relative: bool,
-    skips_empty: bool,
-) -> None:
+def _take_counts(text: Any, records: Any) -> TokenCounts:
+    """The counts of the tokens of a text, if other languages can read it."""
     counts, tokenizer = text.select_counts(records), text.vocabulary.tokenizer
     if not isinstance(counts, TokenCounts) or getattr(text.vocabulary, "unknown", False):
         raise DataError("hashed words, and a slot for unknown ones, cannot be exported; train without buckets.")
     if tokenizer.stem is not None or tokenizer.reader != "text":
         raise DataError("stems and mail are read by Python alone; train without stem, on texts, to export.")
-    found = text.token_weights(records)
-    table = np.asarray(take_token_rows(found.table, np.arange(len(counts))))
-    words, known = counts.tokens(), decode_vocabulary(features.arena, features.ends)
-    row = {word: k for k, word in enumerate(words)}
-    extra = [word for word in known if word not in row]
-    row |= {word: len(words) + k for k, word in enumerate(extra)}
-    size = len(words) + len(extra)
+    return counts
+
+
+def _join_features(words: list[str], features: TokenFeatures, weights: Array) -> tuple[list[str], Array, Array]:
+    """All words, which of them are features (words,), and the weights of words, pairs and n-grams of characters."""
+    known = decode_vocabulary(features.arena, features.ends)
+    row = {word: k for k, word in enumerate(dict.fromkeys([*words, *known]))}
     of_feature = np.array([row[word] for word in known], dtype=np.int64)
-    is_feature, own = np.zeros(size, dtype=bool), np.zeros((size + len(weights) - len(known), len(plan.classes)))
-    is_feature[of_feature] = True
-    own[of_feature], own[size:] = weights[: len(known)], weights[len(known) :]
-    table = np.concatenate([table, np.zeros((len(extra), len(plan.classes)))])
-    hashed = features.pairs, features.characters, (PAIR_BUCKETS, CHARACTER_BUCKETS), CHARACTER_NGRAMS
-    tokens = Tokens(place, tokenizer, [*words, *extra], *hashed)
-    plan.terms.append(
-        TextSum(
-            plan.add(plan.tokens, tokens), table, np.asarray(found.constant, dtype=float), text.binary, *temper,
-            is_relative, skips_empty, is_feature, own,
-        )
-    )  # fmt: skip
+    own = np.zeros((len(row) + len(weights) - len(known), weights.shape[1]))
+    own[of_feature], own[len(row) :] = weights[: len(known)], weights[len(known) :]
+    return list(row), np.isin(np.arange(len(row)), of_feature), own
 
 
 # -- arrays of numbers -----------------------------------------------------------------------------------------------

@@ -235,6 +235,19 @@ class ScoringPlan:
         steps.append(step)
         return len(steps) - 1
 
+    def list_notes(self) -> list[str]:
+        """What the export holds, and how it answers gaps, one line each."""
+        notes, n_rows = (
+            [" ".join(note.split()) for note in self.notes],
+            0 if self.gaps is None else len(self.gaps.weight),
+        )
+        if self.tokens:
+            notes.append("The words of the training texts that the model weighs are in it.")
+        if n_rows:
+            return [*notes, f"The cells of {n_rows} training rows are in it: they complete rows with gaps."]
+        read = "." if self.gaps is None else "; cells that are missing are read as missing."
+        return [*notes, f"No training row is in it{read}"]
+
     @property
     def has_impossible(self) -> bool:
         """Whether a cell may rule out a class."""
@@ -458,21 +471,15 @@ def _split_cells(encoding: TableEncoding, pairs: list[list[int]], table: Array, 
 
 def _add_numbers(plan: ScoringPlan, encoding: TableEncoding, places: Sequence[int], of_scores: bool) -> list[int]:
     """Add the normal scores of all numbers, or the standardised numbers, once; return their places."""
-    found = []
-    for place, column in zip(places, encoding.columns, strict=True):
-        if not column.is_number:
-            continue
-        kind = Polyline if of_scores else Standard
-        known = [k for k, number in enumerate(plan.numbers) if isinstance(number, kind) and number.column == place]
-        if known:
-            found.append(known[0])
-        elif of_scores:
-            knots, scores = (column.knots, column.scores) if len(column.knots) > 1 else (np.zeros(1), np.zeros(1))
-            found.append(plan.add(plan.numbers, Polyline(place, knots, scores)))
-        else:
-            number = Standard(place, float(column.mean), float(column.deviation), MAX_STANDARD_SCORE)
-            found.append(plan.add(plan.numbers, number))
-    return found
+    kind = Polyline if of_scores else Standard
+    known = {number.column: k for k, number in enumerate(plan.numbers) if isinstance(number, kind)}
+    numbers = [(place, column) for place, column in zip(places, encoding.columns, strict=True) if column.is_number]
+    for place, column in numbers:
+        if place not in known:
+            curve = (column.knots, column.scores) if len(column.knots) > 1 else (np.zeros(1), np.zeros(1))
+            standard = Standard(place, float(column.mean), float(column.deviation), MAX_STANDARD_SCORE)
+            known[place] = plan.add(plan.numbers, Polyline(place, *curve) if of_scores else standard)
+    return [known[place] for place, _ in numbers]
 
 
 def _add_trees(

@@ -244,7 +244,8 @@ class SqlWriter:
         labels = " ".join(f"WHEN {k} THEN {self._label(label)}" for k, label in enumerate(plan.classes))
         shown = [f"CASE priory_answers.best {labels} END AS {d.name_of('prediction')}"]
         shown += [f"priory_answers.p{c} AS {d.name_of(f'P({label})')}" for c, label in enumerate(plan.classes)]
-        head = "".join(f"-- {' '.join(note.split())}\n" for note in self._list_notes())
+        notes = [f"Probabilities of a Priory model, for {d.name}.", *plan.list_notes()]
+        head = "".join(f"-- {note}\n" for note in notes)
         return (
             f"{head}WITH {body}\nSELECT priory_input.*, {', '.join(shown)}\nFROM priory_input JOIN priory_answers "
             f"ON priory_answers.priory_row = priory_input.{row}\nORDER BY priory_input.{row}\n"
@@ -253,15 +254,6 @@ class SqlWriter:
     def _select(self, name: str, columns: Sequence[str], source: str) -> None:
         """Append a step."""
         self.expressions.append((name, f"SELECT {', '.join(columns)} FROM {source}"))
-
-    def _list_notes(self) -> list[str]:
-        gaps = self.plan.gaps
-        notes = [f"Probabilities of a Priory model, for {self.dialect.name}.", *self.plan.notes]
-        if gaps is not None and len(gaps.weight):
-            notes.append(f"It holds the cells of {len(gaps.weight)} training rows, which complete rows with gaps.")
-        elif gaps is not None:
-            notes.append("Gaps are read as missing: it holds no training rows to complete them from.")
-        return notes
 
     def _label(self, value: Any) -> str:
         if isinstance(value, bool | int | float | np.number):
@@ -532,21 +524,11 @@ def _read_date_part(d: Dialect, source: str, part: str) -> str:
     }[d.name]
     if part == DAY:
         return f"CAST({day} AS {d.real})"
-    unit = {HOUR: ("HOUR", "%H"), WEEKDAY: ("ISODOW", "%w")}.get(part, ("MONTH", "%m"))
+    unit, letter, first = ("HOUR", "H", 0) if part == HOUR else ("MONTH", "m", 1)
+    number = f"EXTRACT({unit} FROM {source})"
     if d.name == "sqlite":
-        number = f"CAST(strftime('{unit[1]}', {source}) AS INTEGER)"
-        first = {HOUR: 0, WEEKDAY: 1}.get(part, 1)
-    elif d.name == "bigquery":
-        number, first = (
-            f"EXTRACT({'DAYOFWEEK' if part == WEEKDAY else unit[0]} FROM {source})",
-            {HOUR: 0, WEEKDAY: 2}.get(part, 1),
-        )
-    else:
-        number, first = f"EXTRACT({unit[0]} FROM {source})", 0 if part == HOUR else 1
-    places = [
-        (k + first) % 7 if part == WEEKDAY and d.name == "sqlite" else k + first for k in range(len(PART_NAMES[part]))
-    ]
-    if part == WEEKDAY and d.name == "bigquery":
-        places = [(k + 1) % 7 + 1 for k in range(7)]  # Sunday is 1
-    listed = " ".join(f"WHEN {at} THEN {d.literal(label)}" for at, label in zip(places, PART_NAMES[part], strict=True))
+        number = f"CAST(strftime('%{letter}', {source}) AS INTEGER)"
+    if part == WEEKDAY:  # 2000-01-01 was a Saturday
+        number, first = f"MOD(MOD({day}+5,7)+7,7)", 0
+    listed = " ".join(f"WHEN {k} THEN {d.literal(label)}" for k, label in enumerate(PART_NAMES[part], start=first))
     return f"CASE {number} {listed} END"

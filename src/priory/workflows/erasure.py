@@ -162,7 +162,7 @@ def export(
     }
     if to not in writers:
         raise DataError(f"to is {to!r}; use sql, js, html or onnx.")
-    return ExportedModel(writers[to](), javascript.list_notes(plan))
+    return ExportedModel(writers[to](), plan.list_notes())
 
 
 def export_file(model: PathLike, key: PathLike | None = None) -> bytes:

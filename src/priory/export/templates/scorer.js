@@ -330,7 +330,7 @@ export class Scorer {
   }
 
   answer(cells, without) {
-    const { plan } = this, terms = plan.terms.filter((term) => term.kind === "text");
+    const { plan } = this, terms = plan.terms.filter((term) => term.kind === "TextSum");
     const texts = terms.map((term) => this.scoreText(term, cells, without));
     let found = this.pool(cells, texts);
     const gaps = plan.gaps;
@@ -362,15 +362,15 @@ export class Scorer {
   addTerm(term, codes, numbers, cells, logits) {
     const n = logits.length;
     const add = (table, row) => { for (let c = 0; c < n; c++) logits[c] += table[row * n + c]; };
-    if (term.kind === "table") add(term.table.data, codes[term.code]);
-    else if (term.kind === "cells") {
+    if (term.kind === "CodeTerm") add(term.table.data, codes[term.code]);
+    else if (term.kind === "PairTerm") {
       const [a, b] = term.codes.map((code, k) => term.levels[k].data[codes[code]]);
       add(term.table.data, a * term.table.shape[1] + b);
-    } else if (term.kind === "linear") {
+    } else if (term.kind === "Linear") {
       term.numbers.forEach((place, k) => {
         for (let c = 0; c < n; c++) logits[c] += numbers[place] * term.slopes.data[k * n + c];
       });
-    } else if (term.kind === "quadratic") {
+    } else if (term.kind === "Quadratic") {
       const d = term.numbers.length;
       for (let c = 0; c < n; c++) {
         let total = 0;
@@ -383,7 +383,7 @@ export class Scorer {
         }
         logits[c] += term.constants.data[c] - 0.5 * term.factor * total;
       }
-    } else if (term.kind === "trees") {
+    } else if (term.kind === "Trees") {
       const [trees, depth] = term.tests.shape;
       for (let t = 0; t < trees; t++) {
         let leaf = 0;
@@ -393,7 +393,7 @@ export class Scorer {
         }
         add(term.leaves.data, t * (1 << depth) + leaf);
       }
-    } else if (term.kind === "density" && cells[term.column] !== null) {
+    } else if (term.kind === "Density" && cells[term.column] !== null) {
       let value = readDensity(term, cells[term.column], n);
       if (term.is_relative) {
         const top = Math.max(...value), best = Number.isFinite(top) ? top : 0;
