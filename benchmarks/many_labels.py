@@ -54,8 +54,11 @@ def make_letters(rows: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
 
 def list_tables() -> Iterator[tuple[str, pd.DataFrame, np.ndarray]]:
     yield "100 shops, 2,000 rows", *make_labels(2000, 100, 0)
+    yield "200 shops, 2,000 rows", *make_labels(2000, 200, 5)
     yield "400 shops, 4,000 rows", *make_labels(4000, 400, 1)
     yield "2,000 customers, 20,000 rows", *make_labels(20_000, 2000, 2)
+    yield "5,000 customers, 50,000 rows", *make_labels(50_000, 5000, 6)
+    yield "300 shops, 20,000 rows", *make_labels(20_000, 300, 9)
     table, y = make_labels(4000, 20, 3)
     yield "identifier, 4,000 rows", table.assign(id=[f"id{k}" for k in range(len(table))]), y
     yield "letters, 1,000 rows", *make_letters(1000, 4)

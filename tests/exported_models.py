@@ -73,13 +73,25 @@ def _holes():
     return frame, np.array(["few", "more", "most"])[y]
 
 
+def _customers():
+    """A column with so many labels that most are rare, about which the kept rows tell less than the counts of all."""
+    rng = np.random.default_rng(8)
+    own, size = np.minimum(rng.geometric(0.01, 2000), 300), rng.normal(size=2000)
+    odds = rng.normal(0, 2, 301)[own] + size
+    kind = rng.choice(["u", "v"], 2000)
+    frame = pd.DataFrame({"customer": [f"n{k}" for k in own], "size": size, "kind": kind})
+    return frame, np.where(rng.random(2000) < 1 / (1 + np.exp(-odds)), "yes", "no")
+
+
 TABLES = {"far": _far, "holes": _holes, "mixed": _mixed, "numbers": _numbers, "labels": _labels, "dates": _dates}
+TABLES["customers"] = _customers
+MEMORY = {"customers": 500}
 
 
 @cache
 def make_model(name, calibrate):
     frame, labels = TABLES[name]()
-    return pr.NaiveBayes(calibrate=calibrate).fit(frame, labels)
+    return pr.NaiveBayes(calibrate=calibrate, memory=MEMORY.get(name)).fit(frame, labels)
 
 
 @cache

@@ -32,15 +32,15 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (781, 6),
-    "calibration": (3_148, 15),
+    "calibration": (3_243, 15),
     "cli": (1_806, 14),
     "core": (1_940, 16),
     "estimators": (1_817, 15),
     "evaluation": (1_006, 12),
-    "export": (2_127, 11),
+    "export": (2_136, 11),
     "families": (2_376, 17),
     "leakage": (1_703, 16),
-    "learning": (2_536, 15),
+    "learning": (2_543, 15),
     "model": (2_536, 13),
     "naive_bayes": (876, 5),
     "plots": (808, 6),

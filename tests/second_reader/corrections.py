@@ -25,8 +25,12 @@ class Members:
     def __init__(self, c, texts):
         self.c, self.columns = c, [column for block in c["encoding"]["blocks"] for column in block]
         self.is_number = np.array([column["is_number"] for column in self.columns], bool)
-        self.sizes = [len(column["levels"]) + 1 for column in self.columns]
-        self.starts = np.cumsum([0, *self.sizes], dtype=int)
+        common = [len(column["levels"]) + 1 for column in self.columns]  # codes but for rare labels
+        sizes = [
+            n if k["is_number"] else len(k["edges_or_labels"]) + 1 for k, n in zip(self.columns, common, strict=True)
+        ]
+        self.sizes, self.common_sizes = np.array(sizes, int), np.array(common, int)
+        self.starts = np.cumsum([0, *common], dtype=int)
         self.levels = np.concatenate([np.zeros(0, int), *(np.append(k["levels"], 8) for k in self.columns)])
         self.is_text_missing, self.tokens = [[not x for x in cells] for cells, _ in texts], []
         self.end = 1 + self.starts[-1]  # of the weights of a `LinearMember` before those of pairs
@@ -47,10 +51,20 @@ class Members:
     def naive(self, codes, prior, weights):
         """Tempered naive Bayes: the log prior, and weighted log ratios."""
         ratios = self.c["evidence"]["log_ratios"].T * np.repeat(weights, self.sizes)[:, None]
-        return prior + look_up(ratios, self.place(codes))
+        return prior + look_up(ratios, np.where(codes < 0, -1, codes + np.cumsum(self.sizes) - self.sizes))
+
+    def drop_rare(self, codes):
+        """The codes without rare labels, which are unknown."""
+        kept = np.where(codes < self.common_sizes - 1, codes, -1)
+        return np.where(codes == self.sizes - 1, self.common_sizes - 1, kept)
+
+    def weigh_rare(self, codes):
+        is_rare = self.drop_rare(codes) < 0
+        return self.naive(np.where(is_rare, codes, -1), 0.0, self.c["evidence"]["weights"][1:])
 
     def place(self, codes):
-        """The codes of all columns one after the other."""
+        """The codes of all columns one after the other, without rare labels."""
+        codes = self.drop_rare(codes)
         return np.where(codes < 0, -1, codes + self.starts[:-1])
 
     def pool(self, cells, texts, tokens):
@@ -70,7 +84,7 @@ class Members:
         table, logits = m["weights"], self.temper(codes, texts)
         for own in tokens if m["with_tokens"] else ():
             logits = logits + [table[np.array(ids, int)].sum(axis=0) / max(len(ids), 1) ** 0.5 for ids in own]
-        levels = np.where(codes < 0, -1, self.levels[self.place(codes)])
+        levels = np.where(self.place(codes) < 0, -1, self.levels[self.place(codes)])
         (a, b), start = levels.T[m["pairs"].reshape(-1, 2).T], self.end if m["with_tokens"] else 1 + self.starts[-1]
         at = 81 * np.arange(len(a))[:, None] + 9 * a + b  # (pairs, rows)
         pairs = look_up(table[start:], np.where((a < 0) | (b < 0), -1, at).T)
@@ -89,7 +103,8 @@ class Members:
 
     def add_slopes(self, m, cells, codes, texts, tokens):
         slopes = self.list_scores(cells, m["of_scores"]) @ m["slopes"] if self.is_number.any() else 0.0
-        return texts + m["weights"][0] + look_up(m["weights"][1:], self.place(codes)) + slopes
+        own = look_up(m["weights"][1:], self.place(codes))
+        return texts + m["weights"][0] + own + self.weigh_rare(codes) + slopes
 
     def add_gaussian(self, m, cells, codes, texts, tokens):
         g, scores = m["gaussian"], self.list_scores(cells)
@@ -98,7 +113,8 @@ class Members:
         return self.temper(codes, texts, labels_only=True) + m["temperature"] * density
 
     def add_trees(self, m, cells, codes, texts, tokens):
-        values, own = np.where(codes < 0, self.sizes, codes), iter(zip(m["cuts"], m["gaps"], strict=True))
+        values, own = self.drop_rare(codes), iter(zip(m["cuts"], m["gaps"], strict=True))
+        values = np.where(values < 0, self.common_sizes, values)
         for j in np.flatnonzero(self.is_number):
             cuts, gap = next(own)
             values[:, j] = np.where(np.isnan(cells[j]), gap, np.searchsorted(cuts, cells[j]))
@@ -107,12 +123,14 @@ class Members:
         passed = np.where(self.is_number[column], value > cut, value == cut)
         leaf = passed @ (1 << np.arange(column.shape[1])[::-1])
         logits = m["leaves"].astype(float)[np.arange(len(column)), leaf].sum(axis=1)
-        return m["start"] + texts + (np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits)
+        own = m["start"] + texts + self.weigh_rare(codes)
+        return own + (np.pad(logits, ((0, 0), (1, 0))) if logits.shape[1] == 1 else logits)
 
     def rank(self, j, x):
         """Places from 0 to 256 of numbers among the kept rows, or codes of labels."""
         if not self.is_number[j]:
-            return self.encode(j, x)
+            codes = self.encode(j, x)
+            return np.where((codes >= self.common_sizes[j] - 1) & (codes < self.sizes[j] - 1), -1, codes)
         ranks = [128 * math.erfc(-score / math.sqrt(2)) for score in self.columns[j]["scores"].tolist()]
         places = np.rint(np.interp(x, self.columns[j]["knots"], ranks)) if ranks else 0 * x
         return np.where(np.isnan(x), -128, np.nan_to_num(places)).astype(int)

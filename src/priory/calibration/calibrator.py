@@ -122,18 +122,20 @@ def _fit_columns(given: FitRows, centre: Centre, importance: Array) -> RefinedCo
     # Put the weights (features, classes) of the chosen codes and of the tokens into the table of all codes.
     added = to_classes(solution.weights[:, -1])
     n_tokens = features.width - 1 - len(places)
-    weights = np.zeros((1 + encoding.n_codes + n_tokens, given.n_classes))
+    weights = np.zeros((1 + encoding.n_weighed + n_tokens, given.n_classes))
     weights[np.append(0, 1 + places)] = added[: 1 + len(places)]
-    weights[1 + encoding.n_codes :] = added[1 + len(places) :]
+    weights[1 + encoding.n_weighed :] = added[1 + len(places) :]
     return RefinedColumns(problem, solution, weights)
 
 
 def _encode_columns(given: FitRows, columns: Array) -> tuple[SparseRows, Array]:
-    """Return one-hot codes of some columns, and the places of these codes among all."""
+    """Return one-hot codes of some columns, but for rare labels, and the places of these codes among all but these."""
     encoding = given.counts.encoding
     starts = np.concatenate([[0], np.cumsum(np.diff(encoding.starts)[columns])]).astype(np.int64)
     places = np.flatnonzero(np.isin(encoding.column_of_code, columns))
-    return make_one_hot(given.rows.codes[:, columns], starts), places
+    weighed = np.flatnonzero(~encoding.is_rare[places])
+    codes = make_one_hot(given.rows.codes[:, columns], starts).take_columns(weighed)
+    return codes, (np.cumsum(~encoding.is_rare) - 1)[places[weighed]]
 
 
 def _make_problem(given: FitRows, features: SparseRows, logits: Array) -> LockstepProblem:
@@ -168,7 +170,8 @@ def _fit_slopes(given: FitRows, centre: Centre, of_scores: bool) -> tuple[SlopeM
     problem = _make_problem(given, features, to_logits(centre.text_logits))
     solution = solve_lockstep(problem, STRENGTHS, _make_penalty(features.width))
     added = to_classes(solution.weights[:, -1])
-    weights, slopes = np.zeros((1 + encoding.n_codes, given.n_classes)), np.zeros((encoding.n_numbers, given.n_classes))
+    weights = np.zeros((1 + encoding.n_weighed, given.n_classes))
+    slopes = np.zeros((encoding.n_numbers, given.n_classes))
     weights[np.append(0, 1 + places)] = added[: 1 + len(places)]
     slopes[given.varied_numbers] = added[1 + len(places) :]
     return SlopeMember(weights, slopes, of_scores), solution.answers

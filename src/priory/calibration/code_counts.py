@@ -21,6 +21,7 @@ from numpy import ndarray as Array
 from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core.content_hash import scramble_bits
+from priory.core.logspace import gammaln
 from priory.core.sparse_rows import SparseRows, score_column_sets
 from priory.core.statistics import ROUNDING_TOLERANCE, register_record
 from priory.model.cells import Cells
@@ -155,7 +156,32 @@ def find_log_ratios(encoding: TableEncoding, counts: Array) -> Array:
     share = pooled / np.maximum(np.repeat(np.add.reduceat(pooled, starts[:-1]), widths), 1e-300)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log((counts + POOLED_ROWS * share) / (in_class + POOLED_ROWS) / share)
+    for j in np.unique(encoding.column_of_code[encoding.is_rare]):
+        codes = np.arange(starts[j], starts[j + 1])
+        rare = codes[encoding.is_rare[codes]]
+        ratio[:, rare] = find_rare_log_ratios(counts[:, rare], in_class[:, starts[j]])
     return np.clip(np.where(pooled > 0, ratio, 0.0), -MAX_LOG_RATIO, MAX_LOG_RATIO)
+
+
+RARE_STRENGTHS = 2.0 ** np.arange(8, -2, -1)  # virtual rows of each rare label, distributed as the classes of all
+
+
+def find_rare_log_ratios(counts: Array, in_class: Array) -> Array:
+    """(classes, labels): log p(c | label) / p(c) by the posterior mean of p(c | label) ~ Dirichlet(strength x p(c)).
+
+    The strength has the largest evidence; labels of a single row tell nothing about it.
+    """
+    share = (in_class + POOLED_ROWS / len(in_class)) / (in_class.sum() + POOLED_ROWS)  # (classes,)
+    virtual = RARE_STRENGTHS[:, None] * share  # (strengths, classes)
+    several = counts[:, counts.sum(axis=0) >= 2]
+    # evidence (strengths,): a sum over the labels, and over the classes where they have rows
+    evidence = np.zeros(len(RARE_STRENGTHS))
+    for own, v in zip([*several, several.sum(axis=0)], [*virtual.T, -RARE_STRENGTHS], strict=True):
+        n, times = np.unique(own, return_counts=True)
+        evidence += np.sign(v) * ((gammaln(n + np.abs(v)[:, None]) - gammaln(np.abs(v))[:, None]) @ times)
+    best = virtual[int(np.argmax(evidence))][:, None]
+    ratio = np.log((counts + best) / (counts.sum(axis=0) + best.sum()) / share[:, None])
+    return np.where(counts.sum(axis=0) >= 2, ratio, 0.0)
 
 
 def count_learned_codes(encoding: TableEncoding, model: Model | DocumentModel, n_classes: int) -> tuple[Array, Array]:
@@ -191,14 +217,23 @@ class CodeEvidence:
             return "a share is not from 0 to 1"
         return "a number is too large" if largest > MAX_LOG_WEIGHT else None
 
-    def follow_counts(self, encoding: TableEncoding, model: Model | DocumentModel, n: Array) -> CodeEvidence:
-        """Return the evidence of all rows that a model has learned, ``n`` (classes,), with the same weights.
+    def follow_counts(self, encoding: TableEncoding, total: Array, is_counted: Array, n: Array) -> CodeEvidence:
+        """Return the evidence of all learned rows, with the same weights.
 
-        A column whose values the model does not count keeps the evidence of the rows that were fitted to.
+        ``total`` (classes, codes) has counts of codes, and ``n`` (classes,) of rows. A column whose values are not
+        counted (codes,) keeps the evidence of the rows that were fitted to.
         """
-        total, is_counted = count_learned_codes(encoding, model, len(n))
         ratios = np.where(is_counted, find_log_ratios(encoding, total), self.log_ratios)
-        return replace(self, log_prior=find_log_shares(n), log_ratios=ratios)
+        shares = np.where(is_counted & encoding.is_rare, total.sum(axis=0) / n.sum(), self.shares)
+        return replace(self, log_prior=find_log_shares(n), log_ratios=ratios, shares=shares)
+
+    def move_codes(self, before: TableEncoding, after: TableEncoding) -> CodeEvidence:
+        """Return the evidence with nothing for the rare labels of columns that have others than before."""
+        is_same = np.array([one is other for one, other in zip(before.columns, after.columns, strict=True)], dtype=bool)
+        taken, placed = (~side.is_rare | is_same[side.column_of_code] for side in (before, after))
+        ratios, shares = np.zeros((len(self.log_prior), after.n_codes)), np.zeros(after.n_codes)
+        ratios[:, placed], shares[placed] = self.log_ratios[:, taken], self.shares[taken]
+        return replace(self, log_ratios=ratios, shares=shares)
 
     def find_misfit(self, encoding: TableEncoding) -> str | None:
         """Describe why it is not the evidence of this encoding; None if it is."""
@@ -212,6 +247,12 @@ class CodeEvidence:
     def temper_codes(self, encoding: TableEncoding) -> Array:
         """(1 + codes, classes): the tempered log prior, and the tempered evidence of each code."""
         return self._temper(encoding, self.weights[1:])
+
+    def temper_rare(self, encoding: TableEncoding) -> Array:
+        """(1 + codes, classes): the tempered evidence of rare labels alone."""
+        table = self.temper_codes(encoding)
+        table[np.append(True, ~encoding.is_rare)] = 0.0
+        return table
 
     def temper_labels(self, encoding: TableEncoding) -> Array:
         """(1 + codes, classes): tempered, with zeros for the codes of numbers."""

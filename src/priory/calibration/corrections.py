@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.code_counts import CodeEvidence
+from priory.calibration.code_counts import CodeEvidence, count_learned_codes
 from priory.calibration.encoded_rows import MAX_ROWS_AT_ONCE, EncodedRow, EncodedRows, GapCompletion, RowCodes
 from priory.calibration.logit_terms import LogitTerm, sum_terms
 from priory.calibration.members import Member, MemberPool
@@ -145,7 +145,10 @@ class Corrections:
             return self
         if not self.encoding.columns:
             return replace(self, evidence=replace(self.evidence, log_prior=model.estimated_log_prior()))
-        return replace(self, evidence=self.evidence.follow_counts(self.encoding, model, model.statistics.n))
+        n, encoding = model.statistics.n, self.encoding.replace_rare(model.count_values)
+        total, is_counted = count_learned_codes(encoding, model, len(n))
+        evidence = self.evidence.move_codes(self.encoding, encoding).follow_counts(encoding, total, is_counted, n)
+        return replace(self, encoding=encoding, evidence=evidence)
 
     @property
     def reads_tokens(self) -> bool:

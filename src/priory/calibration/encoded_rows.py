@@ -26,7 +26,6 @@ from numpy import ndarray as Array
 from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import (
-    MISSING_LEVEL,
     RANK_STEPS,
     VALUE_BITS,
     ColumnCodes,
@@ -128,7 +127,8 @@ class RowCodes:
         self.edges = codes.edges_or_labels.tolist() if codes.is_number else []
         self.code_of_label = {} if codes.is_number else {v: k for k, v in enumerate(codes.edges_or_labels.tolist())}
         self.is_number = codes.is_number
-        self.levels = [*codes.levels.tolist(), MISSING_LEVEL, -1]  # of codes, of a missing cell, and of code -1
+        self.has_rare = codes.n_rare > 0
+        self.levels = codes.level_of_code.tolist()
         self.standardise = codes.standardise
         self.knots, self.scores = codes.knots.tolist(), codes.scores.tolist()
 

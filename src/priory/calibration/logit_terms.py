@@ -226,21 +226,21 @@ class TreeSum(LogitTerm):
         tests = np.stack([places.reshape(self.tests.shape[:2]), self.tests[..., 1]], axis=2).astype(np.int16)
         is_label = (~encoding.is_number[used]).view(np.uint8)
         number = np.cumsum(encoding.is_number) - 1  # the place of a column of numbers among them
-        # the cuts of a column of numbers, and the code of a missing number; or of an unknown label
+        # the cuts of a column of numbers, and the code of a missing number; or what codes of labels are to trees
         columns = [
             (j, self.cuts[number[j]].tolist(), int(self.gaps[number[j]]))
             if encoding.is_number[j]
-            else (j, None, encoding.columns[j].n_codes)
+            else (j, encoding.columns[j].tree_codes.tolist(), 0)
             for j in used.tolist()
         ]
 
         def add_logits(row: EncodedRow, out: Array) -> None:
             codes, logits = np.empty((len(columns), 1), np.uint8), np.zeros((1, self.leaves.shape[2]))
             for place, (j, cuts, unknown) in enumerate(columns):
-                if cuts is None:
-                    code = row.codes[j] if row.codes[j] >= 0 else unknown
-                else:
+                if row.columns[j].is_number:
                     code = bisect_left(cuts, row.cells[j]) if row.cells[j] == row.cells[j] else unknown
+                else:
+                    code = cuts[row.codes[j]]
                 codes[place] = min(code, MAX_TREE_CODE)
             tree_kernel.add_trees(codes, is_label, tests, self.leaves, logits)
             out[-logits.shape[1] :] += self.factor * logits[0]
@@ -257,7 +257,7 @@ def encode_for_trees(rows: EncodedRows, cuts: Sequence[Array], gaps: Array) -> A
             values, own, gap = next(numbers)
             code = np.where(np.isnan(values), gap, np.searchsorted(own, values))
         else:
-            code = np.where(rows.codes[:, j] >= 0, rows.codes[:, j], column.n_codes)
+            code = column.tree_codes[rows.codes[:, j]]
         codes[j] = np.minimum(code, MAX_TREE_CODE)
     return codes
 

@@ -6,7 +6,8 @@ A geometric mean lets a member that is sure of itself decide, and never makes th
 and share are fitted to answers to rows left out. The base rate is the fallback.
 
 A member answers from what a table encoding makes of a row, from the tempered evidence of its codes, which follows the
-counts of all rows, and from what it has fitted to the kept rows.
+counts of all rows, and from what it has fitted to the kept rows. The evidence of texts and of rare labels is in every
+member: kept rows are too few to weigh a rare label.
 """
 
 from __future__ import annotations
@@ -198,12 +199,12 @@ class LinearMember(Member):
     def find_misfit(self, encoding: TableEncoding, n_classes: int, n_tokens: int) -> str | None:
         if self.pairs.max(initial=-1) >= len(encoding.columns):
             return "a pair is of a column that is not there"
-        features = 1 + encoding.n_codes + (n_tokens if self.with_tokens else 0) + len(self.pairs) * N_LEVELS**2
+        features = 1 + encoding.n_weighed + (n_tokens if self.with_tokens else 0) + len(self.pairs) * N_LEVELS**2
         return None if self.weights.shape == (features, n_classes) else "there is not one weight for each feature"
 
     def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
         # the weights of codes, of the tokens of all texts, and of the cells of pairs follow each other
-        tokens, cells = 1 + encoding.n_codes, len(self.weights) - len(self.pairs) * N_LEVELS**2
+        tokens, cells = 1 + encoding.n_weighed, len(self.weights) - len(self.pairs) * N_LEVELS**2
         terms: list[LogitTerm] = [CodeTable(self.weigh_codes(encoding, evidence))]
         terms += [TokenWeightTable(self.weights[tokens:cells])] if self.with_tokens else []
         return terms + ([CellTable(self.pairs, self.weights[cells:])] if len(self.pairs) else [])
@@ -211,7 +212,7 @@ class LinearMember(Member):
     def split_logits(self, rows: EncodedRows) -> LogitParts:
         assert rows.evidence is not None
         parts = split_codes(rows, self.weigh_codes(rows.encoding, rows.evidence))
-        start = 1 + rows.encoding.n_codes
+        start = 1 + rows.encoding.n_weighed
         for t, tokens in enumerate(rows.tokens if self.with_tokens else ()):
             weights = pad_columns(self.weights[start : start + tokens.width])
             parts.texts[:, :, t] = tokens.multiply(weights)[:, : self.weights.shape[1]]
@@ -219,7 +220,7 @@ class LinearMember(Member):
         return parts.add(split_pairs(rows, self.pairs, self.weights[start:])) if len(self.pairs) else parts
 
     def weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
-        return evidence.temper_codes(encoding) + self.weights[: 1 + encoding.n_codes]
+        return evidence.temper_codes(encoding) + encoding.place_weights(self.weights[: 1 + encoding.n_weighed])
 
 
 @register_record("SlopeMember", axes={"weights": "vc", "slopes": "dc"})
@@ -227,7 +228,7 @@ class LinearMember(Member):
 class SlopeMember(Member):
     """A logistic regression on labels and on numbers, as normal scores or standardised, centred on zero."""
 
-    weights: Array  # (1 + codes, classes): the intercept, and the weight of each label
+    weights: Array  # (1 + codes but rare labels, classes): the intercept, and the weight of each label
     slopes: Array  # (numbers, classes)
     of_scores: bool  # whether numbers are normal scores; else they are standardised
 
@@ -239,17 +240,22 @@ class SlopeMember(Member):
         return find_largest_weight_fault(self.weights, self.slopes)
 
     def find_misfit(self, encoding: TableEncoding, n_classes: int, n_tokens: int) -> str | None:
-        fits = (self.weights.shape, len(self.slopes)) == ((1 + encoding.n_codes, n_classes), encoding.n_numbers)
+        fits = (self.weights.shape, len(self.slopes)) == ((1 + encoding.n_weighed, n_classes), encoding.n_numbers)
         return None if fits else "slopes are of other columns"
 
     def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
-        return [CodeTable(self.weights), Slopes(self.slopes, self.of_scores)]
+        return [CodeTable(self._weigh_codes(encoding, evidence)), Slopes(self.slopes, self.of_scores)]
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
+        assert rows.evidence is not None
+        weights = self._weigh_codes(rows.encoding, rows.evidence)
         added = (rows.scores if self.of_scores else rows.standardised)[
             :, None, :
         ] * self.slopes.T  # (rows, classes, numbers); their mean is zero
-        return add_columns(split_codes(rows, self.weights), np.flatnonzero(rows.encoding.is_number), added)
+        return add_columns(split_codes(rows, weights), np.flatnonzero(rows.encoding.is_number), added)
+
+    def _weigh_codes(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
+        return evidence.temper_rare(encoding) + encoding.place_weights(self.weights)
 
 
 # -- the Gaussian of all numbers ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ labels have code -1 and are ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import erfc, sqrt
 
@@ -27,7 +27,10 @@ VALUE_BITS = Histogram().bits  # numbers are rounded as in histograms
 # With more rows than these there are more codes, one for each unit that the root of their number grows by.
 MANY_ROWS = 5000
 MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 64
-MAX_LABELS = 1000  # the commonest have codes
+# Of a column with many labels, those with few kept rows are rare: members weigh them by their evidence alone, which
+# follows the counts of all rows. The more rows are learned for each kept row, the more is few.
+MANY_LABELS, MAX_COMMON_LABELS = 64, 1000
+ENOUGH_ROWS_PER_KEPT_ROW, ROWS_OF_RARE_LABEL, MOST_ROWS_OF_RARE_LABEL = 1.25, 80, 30
 BLENDED_SHARE = 0.25  # of a bin's count, for each neighbour; less where there are many rows
 MAX_SCORE = 1e70  # far above normal scores and their statistics; squares of products are finite
 MISSING_LEVEL = 8  # of a column in a pair; values have the levels below it
@@ -46,9 +49,11 @@ RANK_STEPS = 256  # ranks are whole numbers from 0 to this
 class ColumnCodes:
     """The codes of one column: the inner edges of its bins, or its labels."""
 
-    edges_or_labels: Array
+    edges_or_labels: Array  # labels beyond the levels are rare
     is_number: bool
-    levels: Array  # (codes - 1,): the coarse level of each code except the last, which means missing
+    levels: (
+        Array  # (codes - 1,): the coarse level of each code except the last, which means missing, and of rare labels
+    )
     blends: Array  # (codes - 1,): the share of a bin's count that smoothing moves to the next one
     knots: Array  # (knots,): values of the map to normal scores; empty for labels
     scores: Array  # (knots,): the normal scores of these values
@@ -56,7 +61,8 @@ class ColumnCodes:
     deviation: float = 1.0  # the standard deviation
 
     def find_fault(self) -> str | None:
-        if self.edges_or_labels.ndim != 1 or len(self.edges_or_labels) + self.is_number != len(self.levels):
+        spare = len(self.edges_or_labels) + self.is_number - len(self.levels)
+        if self.edges_or_labels.ndim != 1 or spare < 0 or (spare and self.is_number):
             return "there is not one level for each code"
         if self.is_number and (self.edges_or_labels.dtype != float or not is_increasing(self.edges_or_labels)):
             return "its edges are not sorted numbers"
@@ -73,15 +79,42 @@ class ColumnCodes:
     @property
     def n_codes(self) -> int:
         """The number of codes, including the one of missing cells."""
-        return len(self.levels) + 1
+        return len(self.levels) + self.n_rare + 1
+
+    @property
+    def n_rare(self) -> int:
+        """The number of rare labels."""
+        return len(self.edges_or_labels) + self.is_number - len(self.levels)
+
+    @cached_property
+    def level_of_code(self) -> Array:
+        """(codes + 1,): the coarse level of each code, and of code -1; -1 for rare and for unknown labels."""
+        return np.concatenate([self.levels, np.full(self.n_rare, -1), [MISSING_LEVEL, -1]]).astype(np.int64)
+
+    @cached_property
+    def tree_codes(self) -> Array:
+        """(codes + 1,): what trees test for each code of a label, and for code -1; rare labels count as unknown."""
+        n_common = len(self.levels)
+        return np.concatenate([np.arange(n_common), np.full(self.n_rare, n_common + 1), [n_common, n_common + 1]])
 
     @classmethod
-    def from_labels(cls, labels: Array, counts: Array) -> ColumnCodes:
-        """Encode the most frequent labels that occur in at least two rows."""
-        ranked = np.argsort(-counts, kind="stable")[:MAX_LABELS]  # ties in the order of the labels
+    def from_labels(cls, labels: Array, counts: Array, rows_per_kept_row: float = 1.0) -> ColumnCodes:
+        """Encode the labels that occur in at least two rows, the most frequent first."""
+        ranked = np.argsort(-counts, kind="stable")  # ties in the order of the labels
         ranked = ranked[counts[ranked] >= 2]
-        levels = np.minimum(np.arange(len(ranked)), MISSING_LEVEL - 1)
-        return cls(labels[ranked], False, levels, np.zeros(len(ranked)), np.zeros(0), np.zeros(0))
+        few = min(ROWS_OF_RARE_LABEL * (rows_per_kept_row - ENOUGH_ROWS_PER_KEPT_ROW), MOST_ROWS_OF_RARE_LABEL)
+        is_common = counts[ranked] >= (few if len(ranked) > MANY_LABELS else 0)
+        n_common = min(int(is_common.sum()), MAX_COMMON_LABELS)
+        levels = np.minimum(np.arange(n_common), MISSING_LEVEL - 1)
+        return cls(labels[ranked], False, levels, np.zeros(n_common), np.zeros(0), np.zeros(0))
+
+    def replace_rare(self, labels: Array, counts: Array) -> ColumnCodes:
+        """With the labels that occur in at least two of all learned rows as rare ones, if there are any already."""
+        if not self.n_rare:
+            return self
+        common = self.edges_or_labels[: len(self.levels)]
+        rare = labels[(counts >= 2) & ~np.isin(labels, common)]
+        return replace(self, edges_or_labels=np.concatenate([common, rare]))
 
     @classmethod
     def from_numbers(cls, values: Array, counts: Array, n_rows: float) -> ColumnCodes:
@@ -144,7 +177,8 @@ class ColumnCodes:
     def rank_column(self, cells: Cells, j: int) -> Array:
         """(rows,): the rank of each number of column ``j``, or the code of each label; missing is below all ranks."""
         if not isinstance(cells, NumberCells):
-            return self.encode_column(cells, j)
+            codes = self.encode_column(cells, j)
+            return np.where(self.level_of_code[codes] < 0, -1, codes)  # rare labels are as near as unknown ones
         x = np.asarray(cells.data[:, j], dtype=float)
         ranks = np.interp(x, self.knots, self.ranks) if len(self.knots) else np.zeros(len(x))
         return np.where(np.isnan(x), -RANK_STEPS // 2, np.rint(np.nan_to_num(ranks))).astype(np.int64)
@@ -217,12 +251,43 @@ class TableEncoding:
     @cached_property
     def blends(self) -> Array:
         """(codes,): the share of each code's count that smoothing moves to the next code."""
-        return np.concatenate([np.zeros(0), *(np.append(column.blends, 0.0) for column in self.columns)])
+        parts = (np.append(column.blends, np.zeros(column.n_rare + 1)) for column in self.columns)
+        return np.concatenate([np.zeros(0), *parts])
+
+    @cached_property
+    def is_rare(self) -> Array:
+        """(codes,): whether each code is a rare label, which no member gives a weight of its own."""
+        levels = (column.level_of_code[:-1] for column in self.columns)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *levels]) < 0
+
+    @cached_property
+    def n_weighed(self) -> int:
+        """The number of codes but for rare labels."""
+        return int((~self.is_rare).sum())
+
+    def place_weights(self, weights: Array) -> Array:
+        """(1 + codes, classes): an intercept and the weights of all codes but rare labels, and zeros for these."""
+        placed = np.zeros((1 + self.n_codes, weights.shape[1]))
+        placed[np.append(True, ~self.is_rare)] = weights
+        return placed
 
     @cached_property
     def column_of_code(self) -> Array:
         """(codes,): the index of each code's column."""
         return np.repeat(np.arange(len(self.columns)), np.diff(self.starts))
+
+    def replace_rare(self, count_values: Callable[[int, int], tuple[Array, Array] | None]) -> TableEncoding:
+        """The rare labels of all learned rows, given how a model counts the values of a block's column."""
+        if not self.is_rare.any():
+            return self
+
+        def place(b: int, j: int, column: ColumnCodes) -> ColumnCodes:
+            counted = count_values(b, j) if column.n_rare else None
+            return column if counted is None else column.replace_rare(counted[0], counted[1].sum(axis=0))
+
+        return TableEncoding(
+            tuple(tuple(place(b, j, own) for j, own in enumerate(block)) for b, block in enumerate(self.blocks))
+        )
 
     @property
     def n_codes(self) -> int:
@@ -273,7 +338,10 @@ class TableEncoding:
         """(columns, levels): the shares of codes (codes,), summed over the codes of each coarse level."""
         own = zip(self.columns, np.split(shares, self.starts[1:-1]), strict=True)
         return np.stack(
-            [np.bincount(np.append(column.levels, MISSING_LEVEL), share, N_LEVELS) for column, share in own]
+            [
+                np.bincount(column.level_of_code[:-1] % (N_LEVELS + 1), share, N_LEVELS + 1)[:N_LEVELS]
+                for column, share in own
+            ]
         )
 
     def standardise(self, numbers: Array) -> Array:
@@ -287,7 +355,7 @@ class TableEncoding:
         """(rows, columns): the coarse level of each code, -1 for an unknown label; the last level means missing."""
         levels = np.full(codes.shape, -1, dtype=np.int32)
         for j, column in enumerate(self.columns):
-            levels[:, j] = np.append(column.levels, [MISSING_LEVEL, -1])[codes[:, j]]
+            levels[:, j] = column.level_of_code[codes[:, j]]
         return levels
 
 
@@ -314,7 +382,7 @@ def _fit_column_codes(cells: Cells, j: int, weight: Array, n_rows: float) -> Col
     if isinstance(cells, LabelCells):
         codes, labels = cells.data.codes[:, j], cells.data.values[j]
         counts = np.bincount(codes[codes >= 0], weight[codes >= 0], minlength=len(labels))
-        return ColumnCodes.from_labels(labels, counts)
+        return ColumnCodes.from_labels(labels, counts, n_rows / max(float(weight.sum()), 1.0))
     assert isinstance(cells, NumberCells)
     x = np.asarray(cells.data[:, j], dtype=float)
     present = ~np.isnan(x)

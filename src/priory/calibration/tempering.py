@@ -264,6 +264,16 @@ class FitRows:
         """(parts,): the class prior, the columns that vary, and the texts, among all parts of the model."""
         return np.concatenate([[0], 1 + self.column_parts[self.rows.varied], 1 + self.text_parts])
 
+    def weigh_rare(self, m: int, column_weights: Array) -> Array:
+        """(rows, classes): the weighed evidence of rare labels, without the folds of model ``m`` and the row's."""
+        encoding, found = self.counts.encoding, np.zeros((len(self.group), self.n_classes))
+        weights = np.where(encoding.is_rare, column_weights[encoding.column_of_code], 0.0)
+        for fold in np.unique(self.fold) if encoding.is_rare.any() else ():
+            at = np.flatnonzero(self.fold == fold)
+            table = weights * self.counts.log_ratios(*self.models[m], int(fold))
+            found[at] = look_up_codes(table, self.rows.codes[at], encoding.starts)
+        return found
+
     def make_terms(self, m: int, rows: Array) -> EvidenceTerms:
         """Return the evidence of the parts that vary, without the folds of model ``m`` and without each row's fold."""
         varied, n_texts = self.rows.varied, len(self.text_parts)
@@ -304,11 +314,12 @@ def fit_centre(given: FitRows) -> Centre:
         column_weights = tempering.weights[np.append(0, 1 + given.column_parts)]
         prior, ratios = given.counts.log_prior(*folds), given.counts.log_ratios(*folds)
         evidence = CodeEvidence(column_weights, prior, ratios, given.counts.shares)
-        tables.append(evidence.temper_codes(given.counts.encoding).T)
+        encoding = given.counts.encoding
+        tables.append((evidence.temper_codes(encoding) - evidence.temper_rare(encoding)).T)
         temperings.append(tempering)
         no_texts = np.zeros((len(given.group), given.n_classes))
         weighed = tempering.weigh_texts(given.texts[m], given.text_parts).sum(axis=2) if given.texts else no_texts
-        text_logits.append(weighed)
+        text_logits.append(weighed + given.weigh_rare(m, column_weights[1:]))
         codes = look_up_codes(tables[-1][:, 1:], given.rows.codes, given.counts.encoding.starts)
         logits.append(to_logits(tables[-1][:, 0] + codes + text_logits[-1]))
     return Centre(temperings, evidence, np.stack(tables), np.stack(text_logits, axis=1), np.stack(logits, axis=1))

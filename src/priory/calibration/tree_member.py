@@ -96,10 +96,11 @@ class TreeMember(Member):
 
     def list_terms(self, encoding: TableEncoding, evidence: CodeEvidence) -> list[LogitTerm]:
         trees = TreeSum(self.cuts, self.gaps, self.tests, self.leaves, 1.0)
-        return [CodeTable(self._make_start(encoding)), trees]
+        return [CodeTable(self._make_start(encoding, evidence)), trees]
 
     def split_logits(self, rows: EncodedRows) -> LogitParts:
-        parts, values = split_codes(rows, self._make_start(rows.encoding)), self._shapley_values
+        assert rows.evidence is not None
+        parts, values = split_codes(rows, self._make_start(rows.encoding, rows.evidence)), self._shapley_values
         codes, is_label = encode_for_trees(rows, self.cuts, self.gaps), ~rows.encoding.is_number
         for tests, table in zip(self.tests.tolist(), values, strict=True):
             leaf = np.zeros(len(rows), dtype=np.int64)
@@ -133,9 +134,9 @@ class TreeMember(Member):
         mean = total / cover.sum(axis=others, keepdims=True)
         return np.broadcast_to(mean, (*cover.shape[:-1], mean.shape[-1])).reshape(self.leaves.shape)
 
-    def _make_start(self, encoding: TableEncoding) -> Array:
-        """(1 + codes, classes): the start as an intercept."""
-        return np.concatenate([self.start[None], np.zeros((encoding.n_codes, len(self.start)))])
+    def _make_start(self, encoding: TableEncoding, evidence: CodeEvidence) -> Array:
+        """(1 + codes, classes): the start as an intercept, and the evidence of rare labels."""
+        return np.concatenate([self.start[None], evidence.temper_rare(encoding)[1:]])
 
 
 @lru_cache

@@ -403,6 +403,7 @@ def add_pooled_members(plan: ScoringPlan, corrections: Corrections, places: Sequ
     codes = [
         plan.add(plan.codes, _make_code(place, column)) for place, column in zip(places, encoding.columns, strict=True)
     ]
+    commons = _add_common(plan, encoding, codes)
     plan.constant = np.zeros(len(plan.classes))
     plan.share, plan.base = corrections.pool.share, np.exp(log_normalise(corrections.evidence.log_prior))
     for term in corrections.terms:
@@ -411,14 +412,14 @@ def add_pooled_members(plan: ScoringPlan, corrections: Corrections, places: Sequ
                 plan.constant = plan.constant + table[0]
                 plan.terms += split_code_table(encoding, table, codes)
             case logit_terms.CellTable(pairs, table):
-                plan.terms += _split_cells(encoding, pairs.tolist(), table, codes)
+                plan.terms += _split_cells(encoding, pairs.tolist(), table, commons)
             case logit_terms.Slopes(slopes, of_scores) if len(slopes):
                 plan.terms.append(Linear(_add_numbers(plan, encoding, places, of_scores), slopes))
             case logit_terms.QuadraticForm(means, roots, constants, factor):
                 scores = _add_numbers(plan, encoding, places, True)
                 plan.terms.append(Quadratic(scores, means, roots, constants, factor))
             case logit_terms.TreeSum():
-                plan.terms.append(_add_trees(plan, encoding, places, codes, term))
+                plan.terms.append(_add_trees(plan, encoding, places, commons, term))
     return codes
 
 
@@ -427,6 +428,16 @@ def _make_code(place: int, column: ColumnCodes) -> Code:
         cuts = find_thresholds(column.edges_or_labels, lambda x: round_to_bits(x, VALUE_BITS))
         return Bins(place, cuts, column.n_codes - 1)
     return Values(place, column.edges_or_labels.tolist())
+
+
+def _add_common(plan: ScoringPlan, encoding: TableEncoding, codes: Sequence[int]) -> list[int]:
+    """The code of each column in which rare labels are unknown ones, added to the plan."""
+    return [
+        plan.add(plan.codes, Values(plan.codes[code].column, column.edges_or_labels[: len(column.levels)].tolist()))
+        if column.n_rare
+        else code
+        for code, column in zip(codes, encoding.columns, strict=True)
+    ]
 
 
 def find_thresholds(heights: Array, curve: Callable[[Array], Array]) -> Array:
@@ -514,11 +525,12 @@ def make_gaps(
     counted = [j for j, column in enumerate(encoding.columns) if column.n_codes > 2]
     if gaps is None or not counted:
         return None
+    commons = _add_common(plan, encoding, codes)
     only_together = not gaps.is_completed[: len(codes)].any()
     has_rows = with_rows and len(gaps.weight) > 0 and not only_together
     ranks = [
         plan.add(plan.codes, _make_ranks(plan.codes[code].column, column)) if column.is_number else code
-        for code, column in zip(codes if has_rows else (), encoding.columns, strict=False)
+        for code, column in zip(commons if has_rows else (), encoding.columns, strict=False)
     ]
     cells: list[list[Any]] = []
     for block in gaps.blocks if has_rows else ():

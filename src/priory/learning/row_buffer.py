@@ -188,7 +188,17 @@ class RowBuffer(Generic[RowT]):
         """Whether pending rows have to be counted before the buffer can answer."""
         if self.corrections is None or (self.corrections.needs_families and self.model.needs_record):
             return True
-        return self.corrections.is_behind and len(self.learned) + len(self.forgotten) > MAX_ROWS_TO_FOLLOW
+        if not self.corrections.is_behind:
+            return False
+        return len(self.learned) + len(self.forgotten) > MAX_ROWS_TO_FOLLOW or self._has_new_label()
+
+    def _has_new_label(self) -> bool:
+        """Whether a pending row has a label without a code, in a column whose rare labels follow the record."""
+        assert self.corrections is not None
+        assert self.corrections.rows is not None
+        columns = [(j, column) for j, column in enumerate(self.corrections.rows.columns) if column.has_rare]
+        rows = (self.model.list_coded_cells(row) for row, _ in (self.learned if columns else ()))
+        return any(column.encode(cells[j]) < 0 for cells in rows for j, column in columns)
 
     def prepare_answer(self, learned: Learned) -> Learned:
         """Derive invalid corrections and, if needed, families, from statistics with all rows."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.code_counts import count_learned_codes, find_log_ratios, find_log_shares
+from priory.calibration.code_counts import count_learned_codes
 from priory.calibration.corrections import Corrections
 from priory.calibration.encoded_rows import RowCodes
 from priory.model.model_statistics import log_class_prior
@@ -120,5 +120,4 @@ class LiveCounts:
         assert evidence is not None
         if not self.columns:
             return replace(corrections, evidence=replace(evidence, log_prior=log_class_prior(n, "estimated")))
-        ratios = np.where(self.is_counted, find_log_ratios(self.encoding, self.total), evidence.log_ratios)
-        return replace(corrections, evidence=replace(evidence, log_prior=find_log_shares(n), log_ratios=ratios))
+        return replace(corrections, evidence=evidence.follow_counts(self.encoding, self.total, self.is_counted, n))
