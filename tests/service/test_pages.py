@@ -4,8 +4,11 @@ import re
 import time
 
 import httpx
+import pandas as pd
 import pytest
 
+from priory import NaiveBayes, TextClassifier, load, save
+from priory.core.content_hash import hash_content
 from priory.errors import ServiceError
 from priory.service.changes import LearnRequest
 from priory.service.pages.page_routes import PAGE_ROUTES
@@ -71,7 +74,10 @@ def read_hidden(html, name):
 @pytest.mark.parametrize(
     "path",
     ["/", "/play"]
-    + [f"/models/mail{part}" for part in ("", "/try", "/queue", "/rows?phrase=lunch", "/audit", "/history")],
+    + [
+        f"/models/mail{part}"
+        for part in ("", "/try", "/queue", "/rows?phrase=lunch", "/audit", "/compare", "/traffic", "/history")
+    ],
 )
 def test_a_page_has_a_title_a_heading_and_a_strict_policy(page, path):
     answer = page.get(path)
@@ -86,7 +92,7 @@ def test_a_page_has_a_title_a_heading_and_a_strict_policy(page, path):
 
 
 def test_titles_differ(page):
-    parts = ("", "/try", "/queue", "/rows", "/audit", "/history")
+    parts = ("", "/try", "/queue", "/rows", "/audit", "/compare", "/traffic", "/history")
     paths = ["/", "/play", *(f"/models/mail{part}" for part in parts)]
     titles = [re.search("<title>(.*)</title>", page.get(path).text)[1] for path in paths]
     assert len(set(titles)) == len(paths)
@@ -127,7 +133,7 @@ def test_a_text_column_may_have_any_name_and_rows_without_a_label_are_counted(pa
         assert "Learned 2 rows of notes.csv, and skipped 1 row without a label" in answer
         assert read_rows(page, "notes") == n_rows
     assert page.get("/v1/models/notes").json()["kind"] == "text"
-    added = page.post("/models/notes/queue/file", params={"file": "new.csv"}, content=b"note\nmore cash for you\n")
+    added = page.post("/models/notes/queue/add", params={"file": "new.csv"}, content=b"note\nmore cash for you\n")
     assert "more cash for you" in added.text
 
 
@@ -216,8 +222,16 @@ def test_a_new_class_can_be_named(page):
     assert page.get("/v1/models/mail").json()["classes"] == ["ham", "spam", "work"]
 
 
+def queue_texts(page, texts, model="mail"):
+    return page.post(f"/models/{model}/queue/add", params={"file": "typed.csv"}, content=texts)
+
+
 def test_the_queue_asks_for_the_row_whose_label_tells_most_first(page):
-    page.post("/models/mail/queue/texts", data={"texts": "win cash now prize\n\ncash lunch\nlunch noon see you"})
+    page.post(
+        "/models/mail/queue/add",
+        params={"file": "typed.csv"},
+        content="win cash now prize\n\ncash lunch\nlunch noon see you",
+    )
     first = page.get("/models/mail/queue/row").text
     assert "Row 1 of 3" in first
     assert "cash lunch" in first
@@ -241,7 +255,7 @@ def test_the_queue_is_learned_without_labels_until_a_row_gets_its_own(page):
         "labels": ["spam", "spam", "ham", "ham"],
     }
     page.post("/v1/models/some/learn", json=labelled)
-    page.post("/models/some/queue/texts", data={"texts": "cash now\nlunch now"})
+    queue_texts(page, "cash now\nlunch now", "some")
     assert "2 texts without label" in page.post("/models/some/queue/learn").text
     assert page.post("/models/some/queue/learn").status_code == 422
     assert "without label" in page.get("/models/some/rows", params={"phrase": "cash now"}).text
@@ -269,7 +283,7 @@ def test_texts_without_label_are_learned_forgotten_and_undone(page):
 
 
 def test_a_label_that_was_forgotten_elsewhere_cannot_be_undone_and_does_not_block_the_queue(page):
-    page.post("/models/mail/queue/texts", data={"texts": "one cash\ntwo lunch"})
+    queue_texts(page, "one cash\ntwo lunch")
     for _ in range(2):
         shown = page.get("/models/mail/queue/row").text
         page.post("/models/mail/queue/label", data={"item": read_hidden(shown, "item"), "at": "0", "label": "ham"})
@@ -282,12 +296,10 @@ def test_a_label_that_was_forgotten_elsewhere_cannot_be_undone_and_does_not_bloc
 
 def test_rows_of_a_table_wait_in_the_queue(page):
     upload(page, DAYS.encode(), file="days.csv", model="days", target="play")
-    added = page.post(
-        "/models/days/queue/file", params={"file": "new.csv"}, content=b"outlook,wind,hour\nrain,weak,9\n"
-    )
+    added = page.post("/models/days/queue/add", params={"file": "new.csv"}, content=b"outlook,wind,hour\nrain,weak,9\n")
     assert "Added 1 row." in added.text
     assert "<dd>rain</dd>" in added.text
-    wrong = page.post("/models/days/queue/file", params={"file": "new.csv"}, content=b"colour\nred\n")
+    wrong = page.post("/models/days/queue/add", params={"file": "new.csv"}, content=b"colour\nred\n")
     assert wrong.status_code == 422
     assert "new.csv" in wrong.text
 
@@ -313,7 +325,7 @@ def test_whatever_holds_the_words_of_a_person_is_found_and_erased(service, page)
         page.post("/v1/models/mail/learn", json=body, headers={"Idempotency-Key": f"angstrom-{place}"})
     undone = page.get("/v1/models/mail").json()["version"] - 1
     page.post("/models/mail/history/undo", data={"id": undone})
-    page.post("/models/mail/queue/texts", data={"texts": "zoë\u0302 ångström once more"})
+    queue_texts(page, "zoë\u0302 ångström once more")
     found = page.get("/models/mail/rows/found", params={"phrase": "zoë\u0302 ångström"}).text
     digests, waiting = (re.findall(rf'name="{name}" value="(\w+)"', found) for name in ("row", "waiting"))
     assert (len(digests), len(waiting)) == (3, 1)
@@ -367,6 +379,89 @@ def test_the_history_shows_one_kind_of_change_or_those_of_one_teacher(page):
     assert list_changes(teacher="local") == list_changes()
 
 
+def compare(page, content, model="mail", other="short", file="typed.csv", **query):
+    return page.post(f"/models/{model}/compare", params={"other": other, "file": file, **query}, content=content)
+
+
+def test_two_models_answer_the_same_rows(page):
+    page.put("/v1/models/short", json={"kind": "text", "parameters": {"calibrate": False}})
+    assert compare(page, "cash").status_code == 409  # it has learned nothing
+    page.post("/v1/models/short/learn", json={"texts": TEXTS[:3], "labels": LABELS[:3]})
+    typed = compare(page, "cash prize\n\nlunch from carla\n").text
+    assert "2 rows" in typed
+    assert "log loss" not in typed
+    table = "text,label\n" + "".join(f"{text},{label}\n" for text, label in zip(TEXTS * 2, LABELS * 2, strict=True))
+    for file in ("typed.csv", "new.csv"):
+        scored = compare(page, table, file=file, target="label").text
+        assert "accuracy mail: 100.0% 72.2% to 100.0% short: 80.0%" in re.sub("(<[^>]*>)+", " ", scored).replace(
+            "  ", " "
+        )
+        assert re.search(r'<td class="number">5</td>.*<b>ham</b> carla brings lunch', scored)
+    assert read_rows(page) == 5
+
+
+@pytest.mark.parametrize(
+    ("content", "query", "status", "message"),
+    [
+        ("", {"other": "mail"}, 422, "choose a file that is not empty, or type rows"),
+        ("cash", {"other": "nothing"}, 404, "no model of this name"),
+        ("outlook\nrain\n", {"other": "days"}, 422, "do not answer the same rows"),
+        ("text\ncash\n", {"other": "mail", "target": "label"}, 422, "has no column &#39;label&#39;"),
+        ("text,label\ncash,egg\n", {"other": "mail", "target": "label"}, 422, "egg"),
+        ("colour\nred\n", {"model": "days", "other": "days"}, 422, "has no column"),
+    ],
+)
+def test_rows_that_cannot_be_compared_say_why(page, content, query, status, message):
+    upload(page, DAYS.encode(), file="days.csv", model="days", target="play")
+    answer = compare(page, content, **query)
+    assert (answer.status_code, message in answer.text) == (status, True), answer.text
+
+
+def test_traffic_counts_requests_by_outcome_and_answers_by_class(page, service, monkeypatch):
+    assert "Nobody has asked" not in page.get("/models/mail/traffic").text  # it was created and taught
+    for _ in range(2):
+        page.post("/v1/models/mail/predict", json={"texts": ["cash", "lunch", "noon"]})
+    page.post("/v1/models/mail/predict", json={"rows": [{}]})
+    shown = re.sub(r"<[^>]*>", "", page.get("/models/mail/traffic").text)
+    assert "1 refused0 failedham 4, spam 2" in shown
+    later = time.time() + 3600 * 47
+    monkeypatch.setattr(time, "time", lambda: later)
+    page.get("/models/mail")
+    assert page.get("/models/mail/traffic").text.count('<td class="time">') == 2
+    page.post("/v1/models/mail/forget", json={"texts": TEXTS[:2], "labels": LABELS[:2]})
+    assert "spam" not in page.get("/models/mail/traffic").text  # a class without rows is not named
+    monkeypatch.setattr(time, "time", lambda: later + 3600 * 10)
+    page.get("/models/mail")
+    assert page.get("/models/mail/traffic").text.count('<td class="time">') == 2
+
+
+def test_the_rows_that_a_model_file_keeps_are_found_and_forgotten(page, tmp_path):
+    rows = [{"name": f"anna {place}", "age": age} for age, place in enumerate(["oslo", "rome", "bern", "york"] * 3)]
+    model = NaiveBayes(memory=100).fit(pd.DataFrame([*rows, rows[0]]), ["a", "b"] * 6 + ["a"])
+    save(model, tmp_path / "guests.priory")
+    upload(page, (tmp_path / "guests.priory").read_bytes(), file="guests.priory", model="guests")
+    page.post("/v1/models/guests/learn", json={"rows": [rows[4]], "labels": ["a"]})
+    found = page.get("/models/guests/rows/found", params={"phrase": "Oslo anna"}).text
+    digests = re.findall(r'name="row" value="(\w+)"', found)
+    assert len(digests) == 3  # the row that was learned here too is shown once
+    done = page.post("/models/guests/rows/forget", data={"row": digests, "phrase": "oslo"}).text
+    assert "Forgotten and erased: 5 rows." in done
+    assert "No learned row contains" in done
+    assert read_rows(page, "guests") == 9
+    left = NaiveBayes(memory=100).fit(pd.DataFrame(rows), ["a", "b"] * 6)
+    left.forget(pd.DataFrame([rows[0], rows[4], rows[8]]), ["a", "a", "a"])
+    (tmp_path / "left.priory").write_bytes(page.get("/v1/models/guests/file").content)
+    assert hash_content(load(tmp_path / "left.priory").statistics_) == hash_content(left.statistics_)
+
+
+def test_the_words_of_texts_in_a_model_file_are_found(page, tmp_path):
+    save(TextClassifier().fit(TEXTS, LABELS), tmp_path / "mail.priory")
+    upload(page, (tmp_path / "mail.priory").read_bytes(), file="mail.priory", model="old")
+    found = page.get("/models/old/rows/found", params={"phrase": "lunch Carla"}).text
+    assert "words in the model file" in found
+    assert found.count("disabled") == 1
+
+
 def test_a_model_file_becomes_a_model(page):
     file = page.get("/v1/models/mail/file").content
     assert "Learned 5 rows of mail.priory" in upload(page, file, file="mail.priory", model="copy")
@@ -401,7 +496,7 @@ def test_the_audit_reports_rows_that_occur_twice(page):
 
 def test_what_is_typed_stays_text(page):
     page.post("/models/mail/try/learn", data={"text": HOSTILE + " lunch", "label": HOSTILE})
-    page.post("/models/mail/queue/texts", data={"texts": HOSTILE})
+    queue_texts(page, HOSTILE)
     answers = [
         page.post("/models/mail/try", data={"text": HOSTILE}),
         page.post("/models/mail/try/undo", data={"text": HOSTILE, "label": HOSTILE, "id": "x"}),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from priory.service.changes import CreateRequest, LearnRequest
+from priory.service.labelled_rows import RowBatch
 from priory.service.server import create_demo_models
 from running_service import run_service
 
@@ -120,7 +122,7 @@ def test_label_a_queue_by_keys(page, service):
     before = count_rows(service)
     page.goto("/models/messages/queue")
     page.get_by_label("Texts, one in each line").fill("Can you send 20 euros?\nserver is down, act now\nlunch?")
-    page.get_by_role("button", name="Add texts").click()
+    page.get_by_role("button", name="Add rows").click()
     wait_for(page, "Row 1 of 3")
     assert page.get_by_label("Texts, one in each line").input_value() == ""
     page.get_by_role("heading", level=1).click()
@@ -193,6 +195,20 @@ def test_audit_and_history(page, service):
     assert count_rows(service) == before - 1
 
 
+def test_compare_two_models_by_keyboard(page, service):
+    rows = RowBatch("text", ("server is down", "lunch at noon"), ("urgent", "normal"))
+    service.writer.submit(CreateRequest("other", "ann")).result()
+    service.writer.submit(LearnRequest("other", "ann", rows=rows)).result()
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/models/messages/compare")
+    page.get_by_label("Compare messages with").select_option("other")
+    page.get_by_label("Or rows").fill("the server is down\nlunch at noon\n")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    wait_for(page, "2 rows, of which")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_play_with_candies_and_tennis(page):
     page.goto("/play")
     for _ in range(3):
@@ -240,6 +256,8 @@ PATHS = [
     "/models/messages/queue",
     "/models/messages/rows?phrase=server",
     "/models/messages/audit",
+    "/models/messages/compare",
+    "/models/messages/traffic",
     "/models/messages/history",
     "/play",
 ]

@@ -52,7 +52,7 @@ def export_record(learned: Learned) -> JsonObject:
         "declared": [format_label(label) for label in statistics.declared.tolist()],
         "n": {label: n for (label,), n in _export_cells(statistics.n, labels)},
         "sums": sums,
-        "kept": None if statistics.sample is None else _export_sample(learned, statistics.sample),
+        "kept": None if statistics.sample is None else export_sample(learned, statistics.sample),
     }
 
 
@@ -170,7 +170,8 @@ def _export_numbers(numbers: Any) -> list[str]:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _export_sample(learned: Learned, sample: RowSample) -> JsonObject:
+def export_sample(learned: Learned, sample: RowSample) -> JsonObject:
+    """Export kept rows by their hashes, with their weights."""
     rows = _join_cells(learned.rows, sample.blocks, learned.classes, sample.group)
     weights = _export_numbers(sample.weight)
     names = [f"{h:016x}" for h in sample.hashes.tolist()]

@@ -112,6 +112,7 @@ async def handle_predict(call: messages.Call) -> Response:
     # runs in the prediction thread, so that encoding does not block the event loop
     def finish(model: ServedModel, probabilities: Array) -> bytes:
         predictions = choose_answers(probabilities, model.estimator.classes_, message)
+        call.service.metrics.count_traffic(call.name, "answer", [str(answer.label) for answer in predictions])
         if wants_lines:
             return _encoder.encode_lines(predictions)
         return _encoder.encode(messages.PredictAnswer(call.name, model.version, predictions))

@@ -8,8 +8,8 @@ import shutil
 import threading
 import time
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
@@ -31,10 +31,13 @@ HELP = {
     "process_start_time_seconds": "Start of the process, in seconds since 1970.",
 }
 MAX_LABELLED_MODELS = 100  # further models are counted as "other"
+MAX_CLASSES_COUNTED = 20  # of the answers of a model in an hour; further classes are counted as "other"
 
 
 class Metrics:
     """Counters, histograms and gauges of the service, by labels such as route, stage or operation."""
+
+    max_hours = 48  # of traffic
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,6 +45,7 @@ class Metrics:
         self._histograms: dict[tuple[str, LabelSet], list[float]] = {}
         self._gauges: dict[str, Callable[[], float]] = {}
         self._models: set[str] = set()
+        self._traffic: dict[tuple[int, str], Counter[tuple[str, str]]] = {}  # by hour and model
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         with self._lock:
@@ -54,6 +58,24 @@ class Metrics:
                 model = "other"
             self._models.add(model)
         self.count("priory_model_requests_total", model=model, outcome=outcome)
+        self.count_traffic(model, "request", ["all", outcome])
+
+    def count_traffic(self, model: str, kind: str, names: Iterable[str]) -> None:
+        """Count requests (all, and by outcome) or answers (by class) in the current hour; old hours are dropped."""
+        hour = int(time.time()) // 3600
+        with self._lock:
+            if (hour, model) not in self._traffic:
+                self._traffic = {key: known for key, known in self._traffic.items() if key[0] > hour - self.max_hours}
+            counts = self._traffic.setdefault((hour, model), Counter())
+            for name in names:
+                is_counted = (kind, name) in counts or len(counts) < MAX_CLASSES_COUNTED
+                counts[kind, name if is_counted else "other"] += 1
+
+    def list_traffic(self, model: str) -> list[tuple[float, Counter[tuple[str, str]]]]:
+        """The start of each hour with requests of a model, the latest first, and what was counted in it."""
+        with self._lock:
+            own = {hour: Counter(counts) for (hour, name), counts in self._traffic.items() if name == model}
+        return [(3600.0 * hour, own[hour]) for hour in sorted(own, reverse=True)]
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Add a duration to a histogram."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,20 @@ from starlette.responses import Response
 import priory
 from priory import plots
 from priory.errors import DataError, PrioryError, ServiceError
+from priory.evaluation.comparison import compare_scores
+from priory.evaluation.scores import Scores
 from priory.export.report_sections import describe_membership, list_overall_scores
 from priory.export.strongest_evidence import ClassEvidence, find_strongest_evidence
 from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
 from priory.service.handlers import describe_model
 from priory.service.journal import Event
-from priory.service.labelled_rows import convert_to_input, decode_row_batch
+from priory.service.labelled_rows import Row, RowBatch, convert_to_input, decode_row_batch
 from priory.service.messages import MODEL_NAME_PATTERN
 from priory.service.model_store import ModelStore, ServedModel
 from priory.service.pages import page_state
-from priory.service.pages.page_call import PageCall, render_figure
+from priory.service.pages.page_call import PageCall, list_classes, render_figure
 from priory.service.pages.page_state import Judgement, TrainingJob
+from priory.service.predictions import predict_rows
 from priory.workflows.model_files import format_count
 from priory.workflows.training import describe_families
 
@@ -69,6 +73,7 @@ EVENTS_PER_PAGE = 50
 OPERATIONS = ("learn", "undo", "forget")
 MAX_AUDIT_ROWS = 5000
 MAX_PREVIEW_ROWS = 3
+MAX_DIFFERENCES = 20
 
 
 async def show_models(call: PageCall) -> Response:
@@ -179,6 +184,70 @@ async def run_audit(call: PageCall) -> Response:
 
     n_rows, findings = await call.run(look)
     return call.render("findings.html", n_rows=n_rows, findings=findings)
+
+
+# -- two models ------------------------------------------------------------------------------------------------------
+
+
+async def show_compare(call: PageCall) -> Response:
+    models = sorted(call.service.store.models.items())
+    others = [name for name, model in models if model.is_fitted and model.entry.kind == call.model.entry.kind]
+    return call.render(
+        "compare.html", model=describe_model(call.model), others=others, suffixes=",".join(page_state.UPLOAD_SUFFIXES)
+    )
+
+
+async def compare(call: PageCall) -> Response:
+    """Let two models answer the rows of a file, or typed ones."""
+    models = call.model, call.service.store.get(call.query.get("other", ""))
+    if models[0].entry.kind != models[1].entry.kind:
+        raise DataError("a model of texts and a model of tables do not answer the same rows; choose another")
+    file_name, target = call.query.get("file", "")[:200], call.query.get("target", "").strip() or None
+    body = await call.request.body()
+
+    def answer() -> dict[str, object]:
+        read = [page_state.read_given_rows(call.service, model, body, file_name, target) for model in models]
+        return compare_models(models, [rows for rows, _ in read], read[0][1])
+
+    return call.render("compared.html", **await call.run(answer))
+
+
+def compare_models(
+    models: Sequence[ServedModel], rows: Sequence[Sequence[str | Row]], labels: list[str]
+) -> dict[str, object]:
+    """What two models answer to the same rows, for the template compared.html: scores, and the largest differences."""
+    names = [model.entry.name for model in models]
+    classes = sorted({str(label) for model in models for label in list_classes(model)})
+    shares = np.zeros((2, len(rows[0]), len(classes)))  # (models, rows, classes of either)
+    for share, model, own in zip(shares, models, rows, strict=True):
+        model.check_row_count(len(own))
+        places = [classes.index(str(label)) for label in list_classes(model)]
+        share[:, places] = predict_rows(model, RowBatch(model.entry.kind, tuple(own)))
+    given, sure = np.array(classes, dtype=object)[shares.argmax(axis=2)], shares.max(axis=2)  # (models, rows)
+    largest = np.argsort(-np.abs(shares[0] - shares[1]).sum(axis=1), kind="stable")[:MAX_DIFFERENCES]
+    scores = [Scores.of(labels, share, classes) for share in shares] if labels else []
+    shown = labels or [""] * len(rows[0])
+    return {
+        "names": names,
+        "n_rows": len(rows[0]),
+        "n_different": int((given[0] != given[1]).sum()),
+        "verdict": compare_scores(*scores).describe(*names) if scores else "",
+        "scores": list(zip(*map(list_overall_scores, scores), strict=True)),
+        "rows": [
+            (i + 1, format_row(rows[0][i]), shown[i], list(zip(given[:, i], sure[:, i], strict=True)))
+            for i in largest.tolist()
+        ],
+    }
+
+
+# -- traffic ---------------------------------------------------------------------------------------------------------
+
+
+async def show_traffic(call: PageCall) -> Response:
+    """Show the requests and answers of each hour; classes that the model does not know any more are not named."""
+    metrics = call.service.metrics
+    hours = metrics.list_traffic(call.name)
+    return call.render("traffic.html", model=describe_model(call.model), hours=hours, max_hours=metrics.max_hours)
 
 
 # -- history ---------------------------------------------------------------------------------------------------------

@@ -6,16 +6,17 @@ import asyncio
 import itertools
 import logging
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from priory.errors import DataError, PrioryError, ServiceError
+from priory.learning.record_export import export_sample
 from priory.service.changes import CreateRequest, DeleteRequest, ForgetRequest, LearnRequest
 from priory.service.handlers import make_base, write_upload
 from priory.service.labelled_rows import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 UPLOAD_SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".mbox", ".eml")
 MODEL_SUFFIX = ".priory"
+TYPED_FILE = "typed.csv"  # the name that page.js gives to typed rows
 DOCUMENT_COLUMNS = (LABEL_COLUMN, PATH_COLUMN)  # columns of mail besides the text
 STEPS_PER_JOB = 8  # for the progress bar
 MIN_ROWS_PER_STEP = 2000
@@ -156,14 +158,24 @@ def _explain_failure(error: Exception, file_name: str) -> str:
     return f"{file_name}: cannot be learned"
 
 
-def read_unlabelled_rows(service: Service, model: ServedModel, body: bytes, file_name: str) -> list[str | Row]:
-    """Read the rows of a file with the columns of a model, without labels."""
+def read_given_rows(
+    service: Service, model: ServedModel, body: bytes, file_name: str, target: str | None = None
+) -> tuple[list[str | Row], list[str]]:
+    """Read the rows of a file with the columns of a model, and their labels, if there is a target.
+
+    Typed texts stand in lines of their own, and typed tables are read as CSV.
+    """
+    if not body.strip():
+        raise DataError("choose a file that is not empty, or type rows")
+    if file_name == TYPED_FILE and model.entry.kind == "text" and target is None:
+        return [line.strip() for line in body.decode("utf-8", "replace").splitlines() if line.strip()], []
+    model.check_fitted()
     _check_suffix(file_name)
     with write_upload(service.store, body, file_name) as path:
-        opened = FileTask(path).open()
-        columns = _match_columns(model, opened, ())
-        chunks = opened.read_chunks(find_needed_columns(opened, columns))
-        return [row for chunk in chunks for row in _list_rows(columns, chunk)]
+        opened, others = FileTask(path).open(), () if target is None else (target,)
+        columns = _match_columns(model, opened, others)
+        reader = LabelReader(target, ColumnOptions(skip_unlabelled=True, labels_as_text=True)) if target else None
+        return _list_labelled_rows(columns, opened.read_chunks(find_needed_columns(opened, columns, *others)), reader)
 
 
 def _match_columns(model: ServedModel, rows: FileRows, others: tuple[str, ...]) -> ModelColumns:
@@ -191,14 +203,8 @@ def _read_file(service: Service, job: TrainingJob, path: Path) -> UploadedRows:
         # a new model: infer the kinds of the columns from the first chunk
         first, chunks = peek_first(rows.read_chunks((*others, *names)))
         columns = infer_columns(first, names, options, for_audit=True).columns  # keep all cells of a row
-    found: list[str | Row] = []
-    labels: list[str] = []
     reader = LabelReader(others[0], options) if others else None
-    for chunk in chunks:
-        if reader is not None:
-            group, chunk = reader.read(chunk)
-            labels += reader.names[group].tolist()
-        found += _list_rows(columns, chunk)
+    found, labels = _list_labelled_rows(columns, chunks, reader)
     if not found:
         raise DataError(f"{job.file_name}: has no rows with a label")
     job.n_rows, job.rows_skipped = len(found), 0 if reader is None else reader.n_unlabelled
@@ -219,9 +225,18 @@ def _choose_columns(job: TrainingJob, rows: FileRows) -> ColumnOptions:
     return ColumnOptions(target=job.target, skip_unlabelled=True)
 
 
-def _list_rows(columns: ModelColumns, chunk: RowChunk) -> list[str | Row]:
-    rows = columns.read_input_rows(chunk)
-    return list(rows) if isinstance(rows, list) else rows.to_pylist()
+def _list_labelled_rows(
+    columns: ModelColumns, chunks: Iterable[RowChunk], reader: LabelReader | None
+) -> tuple[list[str | Row], list[str]]:
+    found: list[str | Row] = []
+    labels: list[str] = []
+    for chunk in chunks:
+        if reader is not None:
+            group, chunk = reader.read(chunk)
+            labels += reader.names[group].tolist()
+        rows = columns.read_input_rows(chunk)
+        found += rows if isinstance(rows, list) else rows.to_pylist()
+    return found, labels
 
 
 EVENTS_PER_READ = 500
@@ -230,7 +245,10 @@ LATEST_EVENT = 2**53  # larger than any event number, and exact in JavaScript
 
 @dataclass(frozen=True)
 class LearnedRow:
-    """A row with its label and its learn event; ``digest`` is the hash that identifies it."""
+    """A row with its label and its learn event; ``digest`` is the hash that identifies it.
+
+    Rows in the sample of a model that began as a file have the event 0; of texts it has only the words, and no digest.
+    """
 
     event: int
     row: str | Row
@@ -255,6 +273,18 @@ def iterate_learned_rows(store: ModelStore, model: ServedModel) -> Iterator[Lear
         before = events[-1].number
 
 
+def iterate_kept_rows(model: ServedModel) -> Iterator[LearnedRow]:
+    """Yield the rows in the sample of a model that began as a file, each as often as it was learned."""
+    learned = model.estimator.learned_
+    sample = learned.statistics.sample if model.entry.has_base else None
+    for kept in () if sample is None else export_sample(learned, sample)["rows"].values():
+        row: Row = {name: " ".join(c["tokens"]) if isinstance(c, dict) else c for name, c in kept["cells"].items()}
+        [digest] = RowBatch("table", (row,), (kept["class"],)).digest_rows()
+        is_whole = not any(isinstance(cell, dict) for cell in kept["cells"].values())
+        found = LearnedRow(0, row, kept["class"], digest.hex() if is_whole else "", False)
+        yield from repeat(found, int(float(kept["weight"])) if is_whole else 1)
+
+
 def read_latest_rows(store: ModelStore, model: ServedModel, max_rows: int) -> RowBatch:
     """Return the latest labelled rows that were not undone, as one batch."""
     rows = (row for row in iterate_learned_rows(store, model) if not row.is_undone and row.label is not None)
@@ -270,13 +300,23 @@ def search_learned_rows(store: ModelStore, model: ServedModel, phrase: str, max_
             found[row.digest] = row
         if len(found) == max_rows:
             break
+    words = phrase.split()
+    for row in iterate_kept_rows(model):
+        if len(found) < max_rows and all(contains_phrase(row.row, row.label, word) for word in words):
+            found.setdefault(row.digest or str(row.row), row)
     return list(found.values())
 
 
 def find_learned_rows(store: ModelStore, model: ServedModel, digests: Iterable[str]) -> list[LearnedRow]:
     """Return every occurrence of the rows with these hashes, undone or not."""
     wanted = set(digests)
-    return [row for row in iterate_learned_rows(store, model) if row.digest in wanted]
+    found = [row for row in iterate_learned_rows(store, model) if row.digest in wanted]
+    live = Counter(row.digest for row in found if not row.is_undone)
+    for row in iterate_kept_rows(model) if wanted else ():
+        live[row.digest] -= 1  # the sample counts what was learned here, too
+        if row.digest in wanted and live[row.digest] < 0:
+            found.append(row)
+    return found
 
 
 def join_learned_rows(model: ServedModel, rows: Iterable[LearnedRow]) -> RowBatch:

@@ -180,22 +180,11 @@ async def _render_queue(call: PageCall, template: str, at: int, done: str = "") 
     )
 
 
-async def add_queue_texts(call: PageCall) -> Response:
-    """Add the typed lines to the queue of a text model."""
-    form = await call.read_form()
-    lines = [line.strip() for line in form.get("texts").splitlines() if line.strip()]
-    if not lines:
-        raise DataError("type at least one text, each in a line of its own")
-    count = call.queue.add(lines, call.model)
-    return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'text')}.")
-
-
-async def add_queue_file(call: PageCall) -> Response:
-    """Add the rows of a file to the queue."""
+async def add_queue_rows(call: PageCall) -> Response:
+    """Add the rows of a file, or typed ones, to the queue."""
     model, body = call.model, await call.request.body()
-    model.check_fitted()
     file_name = call.query.get("file", "")[:200]
-    rows = await call.run(page_state.read_unlabelled_rows, call.service, model, body, file_name)
+    rows, _ = await call.run(page_state.read_given_rows, call.service, model, body, file_name)
     count = call.queue.add(rows, model)
     return await _render_queue(call, "queue_row.html", 0, f"Added {format_count(count, 'row')}.")
 

@@ -17,14 +17,16 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Uploads: the file is the body of the request, the other fields are its query; the answer goes where the form says.
+// Uploads: the file, or what is typed, is the body of the request, the other fields are its query; the answer goes
+// where the form says, and a form with data-reset is empty again.
 document.addEventListener("submit", (event) => {
   const form = event.target.closest("form.upload");
   if (!form) return;
   event.preventDefault();
-  const file = form.querySelector('input[type="file"]').files[0];
+  const typed = form.querySelector("textarea")?.value ?? "";
+  const file = form.querySelector('input[type="file"]').files[0] ?? new File([typed], "typed.csv");
   const query = new URLSearchParams({ file: file.name });
-  for (const field of form.querySelectorAll("input:not([type=file])")) query.set(field.name, field.value);
+  for (const field of form.querySelectorAll("input:not([type=file]), select")) query.set(field.name, field.value);
   const button = form.querySelector("button");
   const progress = form.querySelector("progress");
   const request = new XMLHttpRequest();
@@ -39,6 +41,7 @@ document.addEventListener("submit", (event) => {
     const redirect = request.getResponseHeader("HX-Redirect");
     if (redirect) return window.location.assign(redirect);
     const failed = request.status < 200 || request.status >= 300;
+    if (!failed && form.matches("[data-reset]")) form.reset();
     showPart(failed ? "#message" : form.dataset.target, request.responseText, failed);
   });
   button.disabled = true;
@@ -66,11 +69,6 @@ function showPart(selector, html, failed) {
   if (html) htmx.swap(place, html, { swapStyle: "innerHTML" });
   else place.textContent = "The service does not answer.";
 }
-
-// A form with data-reset is empty again once its answer is there.
-document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful && event.detail.elt.matches("form[data-reset]")) event.detail.elt.reset();
-});
 
 // A message about an earlier failure goes away with the next success.
 document.addEventListener("htmx:beforeSwap", (event) => {
