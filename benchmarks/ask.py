@@ -63,6 +63,7 @@ def follow(name, seed):
 def main():
     warnings.simplefilter("ignore")
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    print(f"# Which rows to label next\n\n`python benchmarks/ask.py {seeds}`\n")
     print(f"{seeds} seeds\n\n| set |", " | ".join(METHODS), "| ask below random |\n" + "|---" * 6 + "|")
     for name in TEXTS + TABLES:
         areas = np.array([follow(name, seed) for seed in range(seeds)])

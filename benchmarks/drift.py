@@ -44,6 +44,7 @@ def take(table, part):
 
 
 def count_false_alarms(streams):
+    print(f"# Drift alarms\n\n`python benchmarks/drift.py {streams}`\n")
     print(f"## {streams} stationary streams\n\n| kind | streams | with an alarm |\n|---|---|---|")
     kinds, total = ["numbers", "heavy tails", "labels", "classes", "texts"], 0
     for kind in kinds:

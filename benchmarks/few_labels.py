@@ -73,6 +73,7 @@ def count_worse(cells, one, other):
 def main():
     warnings.simplefilter("ignore")
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    print(f"# Few labels and many texts without\n\n`python benchmarks/few_labels.py {seeds}`\n")
     print(
         f"Accuracy / log loss, means of {seeds} seeds\n\n| set | labels |",
         " | ".join(METHODS),

@@ -71,6 +71,7 @@ def compare(name, texts, labels, new_texts, new_labels):
 
 def main():
     warnings.simplefilter("ignore")
+    print("# Several labels for a text\n\n`python benchmarks/multilabel.py`\n")
     print("| set | model | micro F1 | macro F1 | Hamming | subset accuracy | log loss | learn s | answer s |")
     print("|---" * 9 + "|")
     texts, labels, new_texts, new_labels = datasets.text("20newsgroups_bydate")

@@ -63,6 +63,7 @@ def measure(X, y, least, rng):
 
 def main():
     warnings.simplefilter("ignore")
+    print("# Novelty: a class that was never learned\n\n`python benchmarks/novelty.py`\n")
     print("| set | classes held out | p-value | IsolationForest | largest probability | p < .05 |")
     print("|---|---|---|---|---|---|")
     every = []

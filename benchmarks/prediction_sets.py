@@ -75,6 +75,7 @@ def measure(name):
 
 def main():
     warnings.simplefilter("ignore")
+    print("# Prediction sets beside MAPIE\n\n`python benchmarks/prediction_sets.py`\n")
     print(f"Coverage asked {COVERAGE}, means of {SEEDS} splits. coverage / of the worst class / classes in a set\n")
     methods = ["Priory", "Priory, by class", "MAPIE, split", "MAPIE, cross"]
     print("| table |", " | ".join(methods), "|")
