@@ -24,29 +24,18 @@ def filter_mail_quickly(arguments: list[str]) -> None:
     if given is None:
         return
     model, options = given
-    path = options.get("socket") or os.environ.get("PRIORY_SOCKET")
     try:
         thresholds = mail_filter.FilterThresholds.read(
             options.get("certainty", 0), options.get("max-unsure", 0.05), options.get("max-false-positives", "")
         )
-        token = options.get("token") or os.environ.get("PRIORY_TOKEN")
-        connection = mail_filter.ServiceConnection(path, token) if path else None
-    except (OSError, ValueError):
+    except ValueError:
         return
-    message = sys.stdin.buffer.read()
-    code = mail_filter.EXIT_TRY_AGAIN
-    try:
-        if connection is None:
-            skip_slow_imports()
-            verdict = mail_filter.judge_by_file(model, None, message, thresholds)
-        else:
-            verdict = mail_filter.judge_by_service(connection, model, message, thresholds)
-        message = mail_filter.add_header(message, options.get("header", mail_filter.DEFAULT_HEADER), verdict.format())
-        code = verdict.find_exit_code(options.get("exit-code"))
-    except Exception as error:
-        print(f"priory: the message is passed on as it came: {error}", file=sys.stderr)
-    sys.stdout.buffer.write(message)
-    sys.stdout.flush()
+    path = options.get("socket") or os.environ.get("PRIORY_SOCKET")
+    token = options.get("token") or os.environ.get("PRIORY_TOKEN")
+    if not path:
+        skip_slow_imports()
+    judge = mail_filter.choose_judge(model, path, token, None, thresholds)
+    code = mail_filter.pass_mail_on(judge, options.get("header", mail_filter.DEFAULT_HEADER), options.get("exit-code"))
     os._exit(code)  # a mail server waits for every message: nothing is left to clean up
 
 

@@ -13,16 +13,13 @@ import priory
 from priory.cli.options import get_required_key
 from priory.service.mail_filter import (
     DEFAULT_HEADER,
-    EXIT_TRY_AGAIN,
     FilterThresholds,
     ServiceConnection,
-    Verdict,
-    add_header,
     check_label,
     check_text_model,
+    choose_judge,
     find_model_name,
-    judge_by_file,
-    judge_by_service,
+    pass_mail_on,
 )
 
 socket_option = click.option(
@@ -75,27 +72,13 @@ def filter_command(
     The class is "unsure" if there is unusually strong evidence against it, if the message is unlike those learned, or
     if fewer than 20 messages of a class were learned; the header says which.
     """
-    message = sys.stdin.buffer.read()
-    code = EXIT_TRY_AGAIN
     try:
-        verdict = _judge_message(
-            model, socket_path, token, message, FilterThresholds.read(certainty, max_unsure, rates)
-        )
-        message, code = add_header(message, header, verdict.format()), verdict.find_exit_code(wanted)
-    except Exception as error:
-        click.echo(f"priory: the message is passed on as it came: {error}", err=True)
-    sys.stdout.buffer.write(message)
-    sys.stdout.buffer.flush()
+        thresholds = FilterThresholds.read(certainty, max_unsure, rates)
+    except ValueError as error:
+        raise click.UsageError(f"--max-false-positives {rates}: {error}; write spam=0.001") from None
+    code = pass_mail_on(choose_judge(model, socket_path, token, get_required_key(), thresholds), header, wanted)
     if code:
         raise click.exceptions.Exit(code)
-
-
-def _judge_message(
-    model: str, socket_path: str | None, token: str | None, message: bytes, thresholds: FilterThresholds
-) -> Verdict:
-    if socket_path is None:
-        return judge_by_file(model, get_required_key(), message, thresholds)
-    return judge_by_service(ServiceConnection(socket_path, token), model, message, thresholds)
 
 
 @click.command(

@@ -71,7 +71,8 @@ def format_comparison(scores: Mapping[str, Scores]) -> str:
     rows = [("model", "accuracy", "log loss", "Brier score", "log loss, difference to the first")]
     for name, one in scores.items():
         difference = "" if name == first else f"{compare_scores(one, scores[first]).log_loss:+.3f}"
-        rows.append((name, *_format_scores_of(one), difference))
+        scored = (f"{one.accuracy.value:.1%}", f"{one.log_loss.value:.3f}", f"{one.brier.value:.3f}")
+        rows.append((name, *scored, difference))
     sentences = [compare_scores(scores[first], scores[other]).describe(first, other) for other in others]
     return "\n".join([*align_text_columns(rows), "", *sentences])
 
@@ -82,10 +83,6 @@ def format_curve(curve: Mapping[int, Scores]) -> str:
     for n_rows, scores in curve.items():
         rows.append((f"{n_rows:,}", f"{scores.accuracy:.1%}", f"{scores.log_loss:.3f}", f"{len(scores.truth):,}"))
     return "\n".join(align_text_columns(rows))
-
-
-def _format_scores_of(scores: Scores) -> tuple[str, str, str]:
-    return f"{scores.accuracy.value:.1%}", f"{scores.log_loss.value:.3f}", f"{scores.brier.value:.3f}"
 
 
 def _measure_rows(scores: Scores) -> dict[str, Array]:

@@ -194,7 +194,8 @@ def score_classes(scores: Scores, chosen: Iterable[int]) -> list[ClassScores]:
             float(rows.true[c]),
             scores.measure_share(rows.both[c], rows.answered[c]),  # precision
             scores.measure_share(rows.both[c], rows.true[c]),  # recall
-            _f1_from_jaccard(scores.measure_share(rows.both[c], either[c])),
+            # F1 = 2j / (1 + j) increases with the Jaccard index j, so it maps the bounds too
+            Interval(*(2 * j / (1 + j) for j in scores.measure_share(rows.both[c], either[c]))),
             *_measure_areas(scores, scores.classes[c], rows.true[c]),
         )
         for c in chosen
@@ -215,8 +216,3 @@ def _measure_areas(scores: Scores, label: Hashable, rows: float) -> tuple[Interv
     if rows == 0:
         return intervals.UNKNOWN_SHARE, intervals.UNKNOWN_SHARE
     return scores.roc(label).area, scores.precision_recall(label).area
-
-
-def _f1_from_jaccard(jaccard: Interval) -> Interval:
-    """Return F1 = 2j / (1 + j) from the Jaccard index j; the function increases, so it maps the bounds too."""
-    return Interval(*(2 * j / (1 + j) for j in jaccard))

@@ -134,10 +134,6 @@ class ColumnVote:
             right[own] = self.predict_classes(self.counts - part)[codes[own]] == class_codes[own]
         return right
 
-    def score_rows(self, rows: slice) -> Array:
-        """Return the evidence for new rows, (rows, classes)."""
-        return self.new_row_scores.T[self.codes[rows]]
-
     def score_leave_one_out(self, class_codes: Array) -> Array:
         """Return the leave-one-out evidence for the training rows, (rows, classes)."""
         codes = self.codes[: len(class_codes)]
@@ -186,7 +182,7 @@ class BinnedNaiveBayes:
         left_out = set(exclude)
         for j, vote in enumerate(self.votes):
             if j not in left_out:
-                joint += vote.score_rows(rows)
+                joint += vote.new_row_scores.T[vote.codes[rows]]  # (rows, classes)
         return joint.argmax(axis=1)
 
     def remove_rows(self, rows: Array) -> BinnedNaiveBayes:

@@ -94,10 +94,14 @@ def back_up(folder: Path, archive: Path) -> None:
 
 
 def _open_for_reading(folder: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{_find_journal(folder)}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_SECONDS)
+
+
+def _find_journal(folder: Path) -> Path:
     path = folder / JOURNAL_NAME
     if not path.exists():
         raise DataError(f"{folder}: is not the data folder of a service")
-    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_SECONDS)
+    return path
 
 
 def restore(archive: Path, folder: Path, erasures: Erasures) -> int:
@@ -153,7 +157,4 @@ def _erase_rows(store: ModelStore, writer: Writer, name: str, model: int, listed
 
 def upgrade(folder: Path) -> int:
     """Bring the journal of a data folder to the version of this program; return the version it had."""
-    path = folder / JOURNAL_NAME
-    if not path.exists():
-        raise DataError(f"{folder}: is not the data folder of a service")
-    return Journal.upgrade(path)
+    return Journal.upgrade(_find_journal(folder))

@@ -44,11 +44,6 @@ class ChangeRequest:
     key: str | None = None
     digest: bytes = b""  # hash of the whole request, to recognise a repetition
 
-    @property
-    def names_forgotten_rows(self) -> bool:
-        """Whether the digest covers rows to be erased, so that it must not be written to disk."""
-        return False
-
 
 @dataclass(frozen=True)
 class LearnRequest(ChangeRequest):
@@ -61,10 +56,6 @@ class ForgetRequest(ChangeRequest):
 
     rows: RowBatch | None = None
     target: int | None = None  # the number of a learn event
-
-    @property
-    def names_forgotten_rows(self) -> bool:
-        return self.rows is not None
 
 
 @dataclass(frozen=True)
@@ -108,6 +99,11 @@ class Plan:
         return ChangeAnswer(self.model.entry.name, event.operation, event.number, event.n_rows, version, *given)
 
     @property
+    def names_forgotten_rows(self) -> bool:
+        """Whether the digest of the request covers rows to be erased, so that it must not be written to disk."""
+        return isinstance(self.request, ForgetRequest) and self.request.rows is not None
+
+    @property
     def stored_answer(self) -> StoredAnswer:
         """The answer to a repetition, without the opening, which shows the rows."""
         return StoredAnswer(
@@ -129,7 +125,7 @@ class Plan:
         if isinstance(self.request, DeleteRequest):
             journal.delete_model(self.model.entry.number)
         # the hash of a request that names forgotten rows must not be stored
-        if self.request.key is not None and not self.request.names_forgotten_rows:
+        if self.request.key is not None and not self.names_forgotten_rows:
             journal.add_answer(self.event, self.request.key, self.stored_answer)
 
 

@@ -299,7 +299,6 @@ async def create_model_handler(call: messages.Call) -> Response:
             return _make_response(call, known, 200)
         request = changes.CreateRequest(call.name, call.identity.name, kind=message.kind, parameters=parameters)
     elif content_type == MODEL_FILE_TYPE or content_type in SUFFIX_BY_TYPE:
-        _check_is_free(known)
         base = await call.run(_read_upload, call, body, content_type)
         request = changes.CreateRequest(
             call.name, call.identity.name, kind=base.entry.kind, parameters=base.entry.parameters, base=base
@@ -308,11 +307,6 @@ async def create_model_handler(call: messages.Call) -> Response:
         raise ServiceError(415, f"give one of {', '.join([messages.MESSAGE_TYPE, MODEL_FILE_TYPE, *SUFFIX_BY_TYPE])}")
     await call.service.change(request)
     return _make_response(call, call.model, 201)
-
-
-def _check_is_free(known: ServedModel | None) -> None:
-    if known is not None:
-        raise ServiceError(409, "there is a model of this name already; delete it first, or choose another name")
 
 
 def _make_response(call: messages.Call, model: ServedModel, status: int) -> Response:
@@ -349,9 +343,6 @@ def make_base(name: str, estimator: TableOrTextClassifier) -> ServedModel:
     """A model that begins as a file."""
     estimator.__dict__.pop("notes", None)
     kind: ModelKind = "text" if isinstance(estimator, priory.TextClassifier) else "table"
-    return ServedModel(ModelEntry(0, name, kind, _encode_parameters(estimator.get_params()), True), estimator, 0)
-
-
-def _encode_parameters(parameters: dict[str, object]) -> bytes:
-    """Encode parameters as JSON for display; other values are shown by their repr."""
-    return msgspec.json.encode(parameters, enc_hook=repr, order="deterministic")
+    # for display: values that JSON does not have are shown by their repr
+    parameters = msgspec.json.encode(estimator.get_params(), enc_hook=repr, order="deterministic")
+    return ServedModel(ModelEntry(0, name, kind, parameters, True), estimator, 0)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sys
 from binascii import b2a_base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -207,6 +208,28 @@ def judge_by_file(path: str, key: str | None, message: bytes, thresholds: Filter
     text = read_mail(message, model.reader).text
     shares, explained = model.predict_proba([text])[0], convert_ledger_to_dict(model.explain([text])[0])
     return make_verdict(str(model.classes_[shares.argmax()]), float(shares.max()), dict(explained), thresholds)
+
+
+def choose_judge(
+    model: str, socket_path: str | None, token: str | None, key: str | None, thresholds: FilterThresholds
+) -> Callable[[bytes], Verdict]:
+    """How a message is classified: by a running service if there is a socket, else by a model file."""
+    if socket_path:
+        return lambda message: judge_by_service(ServiceConnection(socket_path, token), model, message, thresholds)
+    return lambda message: judge_by_file(model, key, message, thresholds)
+
+
+def pass_mail_on(judge: Callable[[bytes], Verdict], header: str, wanted: str | None) -> int:
+    """Write the message on standard input to standard output with its verdict as a header; return the exit code."""
+    message, code = sys.stdin.buffer.read(), EXIT_TRY_AGAIN
+    try:
+        verdict = judge(message)
+        message, code = add_header(message, header, verdict.format()), verdict.find_exit_code(wanted)
+    except Exception as error:
+        print(f"priory: the message is passed on as it came: {error}", file=sys.stderr)
+    sys.stdout.buffer.write(message)
+    sys.stdout.buffer.flush()
+    return code
 
 
 def check_text_model(model: object, path: str) -> TextClassifier:

@@ -20,13 +20,7 @@ Handler = Callable[[Call], Awaitable[msgspec.Struct | Response]]
 ROW_TYPES = {messages.LINES_TYPE: messages.LineMessage, messages.MAIL_TYPE: bytes}
 
 
-@dataclass(frozen=True)
-class QueryParameter:
-    """A parameter in the query string."""
-
-    name: str
-    type: str
-    description: str
+QueryParameter = tuple[str, str, str]  # name, type and description
 
 
 @dataclass(frozen=True)
@@ -55,14 +49,14 @@ class ApiRoute:
 MODEL_PATH = "/v1/models/{name}"
 FILE_PATH = f"{MODEL_PATH}/file"
 LEARN_PARAMETERS = (
-    QueryParameter("label", "string", "The label, where the body is a mail."),
-    QueryParameter("new_class", "string", "If given, the label of a mail may be a new class."),
+    ("label", "string", "The label, where the body is a mail."),
+    ("new_class", "string", "If given, the label of a mail may be a new class."),
 )
-TARGET_PARAMETER = QueryParameter("target", "string", "The column to predict, where the body is a table.")
+TARGET_PARAMETER = ("target", "string", "The column to predict, where the body is a table.")
 HISTORY_PARAMETERS = (
-    QueryParameter("before", "integer", "Only changes before this one."),
-    QueryParameter("limit", "integer", "At most this many."),
-    QueryParameter("content", "string", "If given, with the rows themselves; needs the scope learn."),
+    ("before", "integer", "Only changes before this one."),
+    ("limit", "integer", "At most this many."),
+    ("content", "string", "If given, with the rows themselves; needs the scope learn."),
 )
 
 
@@ -117,7 +111,7 @@ ROUTES = (
         handlers.get_receipts,
         answer=messages.ReceiptsAnswer,
         errors=(404, 422),
-        query=(QueryParameter("after", "integer", "Only receipts with larger numbers."),),
+        query=(("after", "integer", "Only receipts with larger numbers."),),
     ),
     define_call("predict", handlers.handle_predict, messages.PredictMessage, messages.PredictAnswer),
     define_call("explain", handlers.handle_explain, messages.RowsMessage, messages.ExplainAnswer),
@@ -207,8 +201,8 @@ def _describe_parameters(route: ApiRoute) -> list[Description]:
         schema = {"type": "string", "pattern": f"^.{{1,{messages.MAX_KEY_LENGTH}}}$"}
         described.append({"name": "Idempotency-Key", "in": "header", "required": False, "schema": schema})
     return described + [
-        {"name": q.name, "in": "query", "required": False, "description": q.description, "schema": {"type": q.type}}
-        for q in route.query
+        {"name": name, "in": "query", "required": False, "description": description, "schema": {"type": kind}}
+        for name, kind, description in route.query
     ]
 
 

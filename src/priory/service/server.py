@@ -32,7 +32,7 @@ from priory.errors import DataError, PrioryError, ServiceError
 from priory.service import limits as guard
 from priory.service.changes import ChangeAnswer, ChangeRequest, CreateRequest, LearnRequest
 from priory.service.journal import Journal
-from priory.service.labelled_rows import ModelKind, Row, RowBatch, contains_phrase, decode_row_batch
+from priory.service.labelled_rows import RowBatch, contains_phrase, decode_row_batch
 from priory.service.messages import MESSAGE_TYPE, Call
 from priory.service.metrics import Metrics, watch_process
 from priory.service.model_store import ModelStore, ServedModel, StandbyWorker
@@ -106,17 +106,11 @@ class Service:
         except OSError:
             raise ServiceError(503, "the disk is full or cannot be written; predictions go on") from None
 
-    def authorise(self, request: Request, scope: Scope) -> Identity:
-        """Return the sender of a request; raise 401 for an unknown token, 403 for an insufficient scope."""
-        identity = self.settings.tokens.identify(request.headers.get("authorization"))
-        return self.admit(request, identity, scope)
-
-    def admit(self, request: Request, identity: Identity, scope: Scope) -> Identity:
+    def admit(self, request: Request, identity: Identity, scope: Scope) -> None:
         """Record the sender of a request; raise 403 if their scope is insufficient."""
         if not identity.may(scope):
             raise ServiceError(403, f"this needs a token with the scope {scope}")
         request.scope[guard.IDENTITY_KEY] = identity
-        return identity
 
     @asynccontextmanager
     async def take_place(self, request: Request) -> AsyncIterator[None]:
@@ -178,13 +172,16 @@ def _make_route(service: Service, path: str, routes: Sequence[ApiRoute]) -> Rout
 
 
 def _make_endpoint(service: Service, by_method: dict[str, ApiRoute]) -> Callable[[Request], Awaitable[Response]]:
+    settings = service.settings
+
     async def endpoint(request: Request) -> Response:
         route = by_method[request.method]
         request.scope["priory.route"] = route.path  # the label of metrics; the path itself may contain names
         if route.scope is None:
             answer = await route.handler(Call(service, request, LOCAL_USER))
         else:
-            identity = service.authorise(request, route.scope)
+            identity = settings.tokens.identify(request.headers.get("authorization"))
+            service.admit(request, identity, route.scope)
             async with service.take_place(request):
                 answer = await route.handler(Call(service, request, identity))
         if isinstance(answer, Response):
@@ -249,16 +246,10 @@ DEMO_TEACHER = "demo"
 def create_demo_models(service: Service) -> None:
     """Create the models ``inbox`` (a table with a column of texts) and ``messages`` (texts), if they do not exist."""
     rows, labels = inbox()
-    texts = tuple(str(row["text"]) for row in rows)
-    table: tuple[Row, ...] = tuple(rows)
-    models: list[tuple[str, ModelKind, tuple[str | Row, ...]]] = [
-        ("messages", "text", texts),
-        ("inbox", "table", table),
-    ]
-    for name, kind, content in models:
+    texts = RowBatch("text", tuple(str(row["text"]) for row in rows), tuple(labels))
+    for name, batch in (("messages", texts), ("inbox", RowBatch("table", tuple(rows), tuple(labels)))):
         if name not in service.store.models:
-            service.writer.submit(CreateRequest(name, DEMO_TEACHER, kind=kind)).result()
-            batch = RowBatch(kind, content, tuple(labels))
+            service.writer.submit(CreateRequest(name, DEMO_TEACHER, kind=batch.kind)).result()
             service.writer.submit(LearnRequest(name, DEMO_TEACHER, rows=batch)).result()
 
 

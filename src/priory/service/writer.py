@@ -211,7 +211,7 @@ class Writer:
     # -- afterwards ----------------------------------------------------------------------------------------------
 
     def _publish(self, plan: Plan) -> None:
-        if plan.request.names_forgotten_rows and plan.request.key is not None:
+        if plan.names_forgotten_rows and plan.request.key is not None:
             self._forgettings[plan.request.model, plan.request.key] = plan.stored_answer
             if len(self._forgettings) > MAX_KNOWN_FORGETTINGS:
                 self._forgettings.popitem(last=False)

@@ -109,7 +109,7 @@ class DelimitedReader(FileReader):
             self._raise_failure()
             if not byte_streams.can_reread(self.path):
                 raise DataError(
-                    f"-: {_format_first_line(error)} after row {n_rows}; save it to a file to see where"
+                    f"-: {str(error).splitlines()[0].rstrip('.')} after row {n_rows}; save it to a file to see where"
                 ) from None
             self.check_file()
             yield from self._read_carefully(column_names, n_rows)
@@ -337,7 +337,3 @@ class DelimitedReader(FileReader):
 def _build_batch(rows: list[list[str]], positions: list[int], column_names: tuple[str, ...]) -> pa.RecordBatch:
     columns = [pa.array([row[j] for row in rows], pa.string()) for j in positions]
     return pa.RecordBatch.from_arrays(columns, names=list(column_names))
-
-
-def _format_first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].rstrip(".")

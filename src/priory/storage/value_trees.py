@@ -197,12 +197,6 @@ class ModelDecoder:
     def _decode_dict(self, pairs: Json) -> dict[Any, Any]:
         return {self.decode_node(key): self.decode_node(value) for key, value in map(_check_pair, _check_list(pairs))}
 
-    def _decode_float(self, text: Json) -> float:
-        return {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[str(text)]
-
-    def _decode_scalar(self, node: Json) -> object:
-        return self.decode_node(node)[()]
-
     def _decode_array(self, inside: Json) -> Array:
         kind, shape, *axes = _check_list(inside)
         lengths = _check_shape(shape)
@@ -265,10 +259,10 @@ VALUE_DECODERS: dict[str, Callable[[ModelDecoder, Json], object]] = {
     "array": ModelDecoder._decode_array,
     "class": lambda decoder, name: decoder.decode_class(name),
     "dict": ModelDecoder._decode_dict,
-    "float": ModelDecoder._decode_float,
+    "float": lambda _, text: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[str(text)],
     "narrow": ModelDecoder._decode_narrow,
     "objects": ModelDecoder._decode_objects,
-    "scalar": ModelDecoder._decode_scalar,
+    "scalar": lambda decoder, node: decoder.decode_node(node)[()],
     "steps": ModelDecoder._decode_steps,
     "strings": ModelDecoder._decode_strings,
 }

@@ -25,7 +25,7 @@ from priory.sources.column_types import InputRows
 from priory.sources.discovery import make_absent_column_error
 from priory.workflows import model_files
 from priory.workflows.label_files import read_label_sets, view_labels
-from priory.workflows.model_files import Callbacks, FileOptions, FileTask
+from priory.workflows.model_files import FileOptions, FileTask
 from priory.workflows.training import score_regression
 
 if TYPE_CHECKING:
@@ -126,15 +126,6 @@ def read_times(side: SideColumns, name: str) -> Array:
     if not is_sortable:
         raise DataError(f"column {name!r} has neither numbers nor dates such as 2024-05-31; convert it")
     return np.array(cells)
-
-
-def cross_validate(
-    model: TableOrTextClassifier, rows: InputRows, labels: Array, options: JudgingOptions, side: SideColumns
-) -> Scores:
-    """Score learned rows, each predicted by a model from which it was subtracted."""
-    if options.is_default:
-        return model.evaluate(rows, labels)
-    return model.evaluate(rows, labels, folds=make_splits(labels, options, side))
 
 
 @dataclass(frozen=True)
@@ -305,8 +296,12 @@ def evaluate(
         return _summarise(scores, len(scores[EVALUATED].truth), side, by)
     tables, labels = _join_rows(parts)
     with task.callbacks.activity(f"judging {len(labels):,} rows by models that have not learned them"):
-        scores = {name: cross_validate(one, tables[name], labels, judging, side) for name, one in models.items()}
-    drawn = _draw_curve(trained, tables[EVALUATED], labels, task.callbacks) if curve else {}
+        folds = {} if judging.is_default else {"folds": make_splits(labels, judging, side)}
+        scores = {name: one.evaluate(tables[name], labels, **folds) for name, one in models.items()}
+    drawn = {}
+    if curve:
+        with task.callbacks.activity("scoring models of some of the rows"):
+            drawn = score_by_rows(trained, tables[EVALUATED], labels)
     return replace(_summarise(scores, len(labels), side, by), curve=drawn)
 
 
@@ -315,13 +310,6 @@ def _summarise(scores: dict[str, Scores], n_rows: int, side: SideColumns, by: Se
     rows = slice(None) if own.positions is None else own.positions
     groups = {name: comparison.score_groups(own, side.get_texts(name)[rows], name) for name in by}
     return Evaluation(own, n_rows, groups, others)
-
-
-def _draw_curve(
-    model: TableOrTextClassifier, table: InputRows, labels: Array, callbacks: Callbacks
-) -> dict[int, Scores]:
-    with callbacks.activity("scoring models of some of the rows"):
-        return score_by_rows(model, table, labels)
 
 
 def _score_new_rows(models: Classifiers, parts: Iterator[tuple[dict[str, InputRows], Array]]) -> dict[str, Scores]:

@@ -170,16 +170,12 @@ def _profile_open_columns(counter: Counter, rows: PartitionedRows, columns: RowC
     names = counter.find_open_columns(columns.features, strings, dates)
     if not names:
         return {}
-    return rows.select_columns(names).reduce(None, profile_rows, sum_profiles) or {}
+    return rows.select_columns(names).reduce(None, profile_rows, partial(add_parts, add=add_profiles)) or {}
 
 
 def profile_rows(_: None, rows: Any) -> Profiles | None:
     """Profile the columns of a partition; None if it is empty."""
     return profile_columns(read_table(rows)) if len(rows) else None
-
-
-def sum_profiles(profiles: Iterable[Profiles | None]) -> Profiles | None:
-    return add_parts(profiles, add_profiles)
 
 
 # -- scoring -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy import ndarray as Array
 
 from priory.errors import MissingDependencyError, PrioryError
 from priory.evaluation.scores import Scores
@@ -200,9 +199,6 @@ def append_arrow_answers(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> I
     answers: Answers = pickle.loads(pickled)
     for batch in batches:
         for name, column in answers.compute(pa.Table.from_batches([batch])).items():
-            batch = batch.append_column(name, _make_arrow_column(column))
+            cells = [str(value) for value in column] if column.dtype.kind == "O" else np.ascontiguousarray(column)
+            batch = batch.append_column(name, pa.array(cells))
         yield batch
-
-
-def _make_arrow_column(column: Array) -> pa.Array:
-    return pa.array([str(value) for value in column] if column.dtype.kind == "O" else np.ascontiguousarray(column))

@@ -150,11 +150,7 @@ def audit_sample(sample: InputRows, labels: Array) -> Findings:
     """Audit the sample, or its first rows if they are long."""
     size = sum(map(len, sample)) if isinstance(sample, list) else sample.nbytes
     n_audited = min(len(labels), max(100, len(labels) * MAX_AUDIT_BYTES // max(size, 1)))
-    return priory.audit(take_first_rows(sample, n_audited), target=labels[:n_audited])
-
-
-def take_first_rows(rows: InputRows, count: int) -> InputRows:
-    return rows[:count] if isinstance(rows, list) else rows.slice(0, count)
+    return priory.audit(sample[:n_audited], target=labels[:n_audited])
 
 
 MAX_WEIGHTS_SHOWN = 12
@@ -343,7 +339,10 @@ def train(
         first = first.keep_rows(np.asarray(labels.is_valid()))
     inferred = infer_columns(first, names, column_options)
     if not column_options.labels_as_text and column_types.looks_continuous(first, target, column_options):
-        _note_regression(target, callbacks)
+        callbacks.notify(
+            f"the target {target!r} has more than {column_types.MAX_NUMERIC_LABELS} different numbers, so this is a "
+            "regression; to take each number for a class, use --classes"
+        )
         _note_columns(inferred, callbacks)
         task = replace(task, columns=replace(column_options, target=target))
         return train_regression(rows, chunks, inferred, task, options, judge=judge, count=count)
@@ -396,13 +395,6 @@ def _check_classes(model: TableOrTextClassifier, rows: FileRows, callbacks: Call
         callbacks.notify(f"classes of one or two rows: {', '.join(rare[:MAX_CLASSES_NAMED])}{more}")
     if (model.class_count_ <= 1).all():
         callbacks.notify("no class has two rows; how much the values of a class vary is only a guess")
-
-
-def _note_regression(target: str, callbacks: Callbacks) -> None:
-    callbacks.notify(
-        f"the target {target!r} has more than {column_types.MAX_NUMERIC_LABELS} different numbers, so this is a "
-        "regression; to take each number for a class, use --classes"
-    )
 
 
 def _note_columns(inferred: InferredColumns, callbacks: Callbacks) -> None:
