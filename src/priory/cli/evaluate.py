@@ -25,11 +25,10 @@ learned_option = options.OptionSection(
 )
 judging_options = options.OptionSection(
     "Judging",
-    options.define_option("--folds K", "Learned rows: cross-validation in K folds.", click.IntRange(2), is_common=True),
-    options.define_option(
-        "--groups COLUMN", "Learned rows: leave out together rows with the same value, as of a person."
-    ),
-    options.define_option("--time COLUMN", "Learned rows: judge by models of earlier rows only."),
+    options.define_option("--folds K", parse=click.IntRange(2), is_common=True),
+    options.define_option("--groups COLUMN"),
+    options.define_option("--time COLUMN"),
+    record="JudgingOptions",
 )
 comparison_options = options.OptionSection(
     "Judging",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial, reduce
 from importlib import import_module
+from inspect import getdoc
 from operator import not_
 from pathlib import Path
 from typing import Any, TypeVar
@@ -142,10 +144,15 @@ sectioned_command = partial(click.command, cls=SectionedCommand)
 class OptionSection:
     """Options as one decorator: shown together in the help, and named after the fields of the record that they fill.
 
-    A new option is declared here and as a field of the record, whose default applies where the option is not given.
+    A new option is declared here and as a field of the record, a name in `priory.workflows`: its default applies where
+    the option is not given, and its description is the help where the option has none of its own.
     """
 
-    def __init__(self, title: str, *options: tuple[tuple[str, ...], dict[str, Any]]) -> None:
+    def __init__(self, title: str, *options: tuple[tuple[str, ...], dict[str, Any]], record: str = "") -> None:
+        for names, how in options:
+            if not {"help", "make_help"} & how.keys():
+                field = str(SectionedOption(names, **how).name)
+                how["make_help"] = partial(describe_field, record, field)
         self._decorators = [click.option(*names, cls=SectionedOption, section=title, **how) for names, how in options]
         self.names = [SectionedOption(names, **how).name for names, how in options]
         self.flags = [flag.lstrip("-") for names, _ in options for flag in names if flag.startswith("-")]
@@ -157,6 +164,13 @@ class OptionSection:
         """Take the options that have a value out of what a command was given."""
         values = {name: given.pop(name, None) for name in self.names}
         return {name: value for name, value in values.items() if value not in (None, ())}
+
+
+def describe_field(record: str, field: str) -> str:
+    """The description of a field in the docstring of a record of `priory.workflows`."""
+    documented = getdoc(getattr(workflows, record)) or ""
+    found = re.search(rf"^(\w+, )*{field}(, \w+)* : .*\n((    .*\n?)+)", documented, re.MULTILINE)
+    return " ".join(found[3].replace("``", "").split()) if found else ""
 
 
 def check_exclusive(option: str, *others: str) -> None:
@@ -174,7 +188,7 @@ def combine_decorators(*decorators: Callable[[Any], Any]) -> Callable[[CommandT]
 
 
 def define_option(
-    usage: str, help: str | Callable[[], str], parse: Any = None, *, field: str = "", **given: Any
+    usage: str, help: str | Callable[[], str] = "", parse: Any = None, *, field: str = "", **given: Any
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Define an option by its usage as the help shows it, such as ``--ignore A,B...``, for `OptionSection`.
 
@@ -184,7 +198,8 @@ def define_option(
     """
     flags, _, metavar = usage.partition(" ")
     names = (*flags.split(","), *([field] if field else []))
-    given |= {"make_help": help} if callable(help) else {"help": help}
+    if help:
+        given |= {"make_help": help} if callable(help) else {"help": help}
     given |= {"type" if isinstance(parse, click.ParamType) else "parse": parse}
     if metavar:
         given |= {"metavar": metavar.removesuffix("..."), "multiple": metavar.endswith("...")}
@@ -272,31 +287,24 @@ def _parse_class_prior(text: str) -> str | dict[str, float]:
 
 reading_options = OptionSection(
     "Reading files",
-    define_option("--format NAME", "The format of the files, such as jsonl or mail. By default detected."),
-    define_option("--delimiter C", "The character between the cells of a CSV. By default detected.", _parse_delimiter),
-    define_option("--encoding NAME", "The encoding of text; utf-8 by default, 'auto' uses the byte-order mark."),
-    define_option(
-        "--errors",
-        "Bytes that are not valid text: stop (default), or replace them.",
-        click.Choice(["strict", "replace"]),
-    ),
-    define_option(
-        "--ragged",
-        "Rows with more or fewer cells than the header: stop (default), pad or cut, or skip.",
-        click.Choice(["error", "pad", "skip"]),
-    ),
-    define_option("--table NAME", "Which table of a database, or which sheet of a workbook."),
+    define_option("--format NAME"),
+    define_option("--delimiter C", parse=_parse_delimiter),
+    define_option("--encoding NAME"),
+    define_option("--errors", parse=click.Choice(["strict", "replace"])),
+    define_option("--ragged", parse=click.Choice(["error", "pad", "skip"])),
+    define_option("--table NAME"),
     define_option(
         "--no-header", "A CSV without a header: the columns are called c1, c2 and so on.", not_, field="has_header"
     ),
     define_option("--no-quotes", "Treat quotation marks in a CSV as ordinary characters.", not_, field="quotes"),
-    define_option("--skip-bad N", "Skip up to N invalid lines of JSON.", click.IntRange(0), field="max_bad_lines"),
+    define_option("--skip-bad N", parse=click.IntRange(0), field="max_bad_lines"),
     define_option(
         "--no-mail-headers",
         "Learn only the subject and the body of mail. A model remembers it.",
         lambda is_given: "mail_body" if is_given else "mail",
         field="reader",
     ),
+    record="ReadOptions",
 )
 
 
@@ -314,84 +322,39 @@ column_options = OptionSection(
         "--type,--types COLUMN=TYPE...", describe_column_types, _parse_column_types, field="types", is_common=True
     ),
     define_option("--text A,B", "Columns that hold texts.", _split_names),
-    define_option("--columns A,B", "The columns to learn from. By default all but the target.", _split_names),
-    define_option("--ignore A,B...", "Columns to leave out.", _split_names, is_common=True),
-    define_option("--keep-ids", "Keep columns that look like identifiers of rows.", field="keep_identifiers"),
-    define_option(
-        "--missing A,B...",
-        "Cells that count as missing, such as NA or ?.",
-        lambda texts: frozenset(_split_names(texts)),
-    ),
-    define_option(
-        "--decimal",
-        "The decimal separator of numbers. By default found by the cells of each column.",
-        click.Choice([".", ","]),
-    ),
-    define_option(
-        "--thousands",
-        "The separator between thousands. By default found by the cells of each column.",
-        click.Choice([",", ".", " ", "'"]),
-    ),
-    define_option(
-        "--day-first/--month-first",
-        "What 03/04/2024 is: in April, or in March. By default found by the cells of each column.",
-    ),
-    define_option(
-        "--map-label OLD=NEW...",
-        "Replace a label, such as a mistyped one, by another.",
-        partial(split_assignments, usage="OLD=NEW"),
-        field="label_map",
-    ),
-    define_option("--strip-labels", "Ignore blanks around labels."),
-    define_option("--label LABEL", "The label of all rows, for files without labels."),
-    define_option("--skip-unlabelled", "Skip rows without a label."),
-    define_option("--coerce", "Read cells that are not numbers, in columns of numbers, as missing; counted."),
-    define_option(
-        "--classes,--labels-as-text",
-        "Take every value of the target for a class, even if it looks like a number to predict.",
-        field="labels_as_text",
-    ),
+    define_option("--columns A,B", parse=_split_names),
+    define_option("--ignore A,B...", parse=_split_names, is_common=True),
+    define_option("--keep-ids", field="keep_identifiers"),
+    define_option("--missing A,B...", parse=lambda texts: frozenset(_split_names(texts))),
+    define_option("--decimal", parse=click.Choice([".", ","])),
+    define_option("--thousands", parse=click.Choice([",", ".", " ", "'"])),
+    define_option("--day-first/--month-first"),
+    define_option("--map-label OLD=NEW...", parse=partial(split_assignments, usage="OLD=NEW"), field="label_map"),
+    define_option("--strip-labels"),
+    define_option("--label LABEL"),
+    define_option("--skip-unlabelled"),
+    define_option("--coerce"),
+    define_option("--classes,--labels-as-text", field="labels_as_text"),
+    record="ColumnOptions",
 )
 
 training_options = OptionSection(
     "Options",
-    define_option("--plain", "Learn the statistics only: no corrections, no scores, no audit."),
+    define_option("--plain"),
     define_option("--no-audit", "Do not look for leakage in the data.", not_, field="audit"),
+    record="TrainingOptions",
 )
 
 learning_options = OptionSection(
     "Learning",
-    define_option(
-        "--refine/--no-refine", "Texts: correct naive Bayes by a logistic regression. By default where it helps."
-    ),
-    define_option(
-        "--alpha A",
-        "Smoothing: virtual examples of each value or word. By default 1 for texts; tables choose by the data.",
-        _check_alpha,
-        type=float,
-    ),
-    define_option(
-        "--model NAME",
-        f"Texts: how words count: {', '.join(TEXT_MODELS)}. By default binary.",
-        click.Choice(TEXT_MODELS),
-        field="text_model",
-    ),
-    define_option(
-        "--ngrams N", "Texts: also count runs of up to N words (1 to 5, by default 1).", click.IntRange(1, 5)
-    ),
-    define_option("--max-words N", "Texts: keep at most N different words.", click.IntRange(1), field="max_tokens"),
-    define_option(
-        "--memory N",
-        "Keep a fair sample of N rows in the model, to correct it again whenever it learns or forgets. By default "
-        "5000; 0 keeps none.",
-        click.IntRange(0),
-    ),
-    define_option(
-        "--sample N",
-        "Score and audit with N rows drawn at random. By default 5000.",
-        click.IntRange(50),
-        field="sample_rows",
-    ),
+    define_option("--refine/--no-refine"),
+    define_option("--alpha A", parse=_check_alpha, type=float),
+    define_option("--model NAME", parse=click.Choice(TEXT_MODELS), field="text_model"),
+    define_option("--ngrams N", parse=click.IntRange(1, 5)),
+    define_option("--max-words N", parse=click.IntRange(1), field="max_tokens"),
+    define_option("--memory N", parse=click.IntRange(0)),
+    define_option("--sample N", parse=click.IntRange(50), field="sample_rows"),
+    record="TrainingOptions",
 )
 
 class_options = OptionSection(
@@ -474,31 +437,24 @@ def get_required_key() -> str | None:
 
 receipt_options = OptionSection(
     "Receipts",
-    define_option("--sign-key FILE", "A private Ed25519 key (PEM) that signs the receipt.", FILE_PATH_TYPE),
-    define_option("--receipt FILE", "Write a receipt to this file, which may be published.", FILE_PATH_TYPE),
-    define_option(
-        "--opening FILE",
-        "Write the opening of the receipt to this file, for the person alone; it is not kept.",
-        FILE_PATH_TYPE,
-    ),
-    define_option("--reason TEXT", "A note in the receipt, such as the number of a request."),
+    define_option("--sign-key FILE", parse=FILE_PATH_TYPE, field="key"),
+    define_option("--receipt FILE", parse=FILE_PATH_TYPE),
+    define_option("--opening FILE", parse=FILE_PATH_TYPE),
+    define_option("--reason TEXT"),
+    record="ReceiptFiles",
 )
 
 
 def pop_receipt_files(given: dict[str, Any], force: bool = False) -> workflows.ReceiptFiles | None:
     """The options of `receipt_options`, taken out of ``given``; None if no receipt is wanted."""
     named = receipt_options.pop(given)
-    key, receipt, opening = (named.get(name) for name in ("sign_key", "receipt", "opening"))
-    if (key is None) != (receipt is None):
+    if named and not {"key", "receipt"} <= named.keys():
         raise click.UsageError("a receipt needs a key and a file: give --sign-key and --receipt")
-    if receipt is None:
-        if opening is not None:
-            raise click.UsageError("--opening opens a receipt: give --sign-key and --receipt too")
-        return None
-    paths = [check_output_path(path, (str(key),), force) for path in (receipt, opening)]
-    if key is None or paths[0] is None:
-        raise click.UsageError("a receipt is written to a file; give its name")
-    return workflows.ReceiptFiles(key, paths[0], paths[1], named.get("reason", ""))
+    for name in {"receipt", "opening"} & named.keys():
+        named[name] = check_output_path(named[name], (named["key"],), force)
+        if named[name] is None:
+            raise click.UsageError("a receipt is written to a file; give its name")
+    return workflows.ReceiptFiles(**named) if named else None
 
 
 def check_output_path(path: str | None, inputs: tuple[str, ...], force: bool) -> str | None:

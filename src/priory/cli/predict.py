@@ -90,16 +90,12 @@ def ask_command(
 
 selection_options = options.OptionSection(
     "Options",
-    options.define_option("--share P", "The share of the rows to keep, by default 0.1.", click.FloatRange(0, 1)),
-    options.define_option("-n,--number N", "The number of rows to keep, in place of a share.", click.IntRange(0)),
-    options.define_option("--class CLASS", "The class that is wanted, of a model trained on labels.", field="label"),
-    options.define_option(
-        "--draw SEED",
-        "Draw rows at random, in proportion to their odds, instead of keeping the best.",
-        int,
-        field="seed",
-    ),
-    options.define_option("--why", "Add the strongest evidence for each row that is kept.", field="explains"),
+    options.define_option("--share P", parse=click.FloatRange(0, 1)),
+    options.define_option("-n,--number N", parse=click.IntRange(0)),
+    options.define_option("--class CLASS", field="label"),
+    options.define_option("--draw SEED", parse=int, field="seed"),
+    options.define_option("--why", field="explains"),
+    record="SelectionOptions",
 )
 
 

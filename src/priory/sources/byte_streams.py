@@ -182,17 +182,18 @@ class ReadOptions:
     Parameters
     ----------
     format : str, optional
-        A name in `priory.sources.discovery.FORMATS`; by default detected from the first bytes, the name or the content.
+        The format of the files, such as "jsonl" or "mail"; by default detected from the first bytes, the name or the
+        content.
     delimiter : str, optional
-        Between the cells of a CSV; by default detected in the header.
+        The character between the cells of a CSV; by default detected in the header.
     encoding : str
-        The encoding of text; "auto" uses the byte-order mark.
+        The encoding of text, by default utf-8; "auto" uses the byte-order mark.
     errors : "strict" or "replace"
-        Bytes that are not valid text: an error, or replaced by U+FFFD.
+        Bytes that are not valid text: an error (strict, the default), or replaced by U+FFFD.
     ragged : "error", "pad" or "skip"
-        Rows of a CSV with more or fewer cells than the header.
+        Rows of a CSV with more or fewer cells than the header: an error (the default), padded or cut, or skipped.
     max_bad_lines : int
-        The number of invalid lines of JSON to skip; one more is an error.
+        How many invalid lines of JSON are skipped; one more is an error.
     quotes : bool
         Whether a quotation mark in a CSV opens a quoted cell; otherwise it is an ordinary character.
     text_column : str, optional

@@ -53,11 +53,12 @@ class ColumnOptions:
     ignore : tuple of str
         Columns to leave out.
     missing : frozenset of str
-        Cells that count as missing, besides empty ones.
+        Cells that count as missing, such as NA or ?, besides empty ones.
     skip_unlabelled : bool
         Skip rows without a label; otherwise they are errors.
     labels_as_text : bool
-        Accept a target that looks like a number to predict: more than 20 different numbers.
+        Take every value of the target for a class, even if it looks like a number to predict: more than 20 different
+        numbers.
     coerce : bool
         Read cells that are not numbers, in columns of numbers, as missing; otherwise they are errors.
     keep_identifiers : bool

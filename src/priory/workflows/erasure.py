@@ -40,11 +40,11 @@ class ReceiptFiles:
     Parameters
     ----------
     key : path
-        A private Ed25519 key.
+        A private Ed25519 key (PEM), which signs the receipt.
     receipt : path
         The file of the receipt, which may be published.
     opening : path, optional
-        The file of its opening, for the person alone.
+        The file of the opening of the receipt, for the person alone; it is not kept.
     reason : str
         A note in the receipt, such as the number of a request.
     """

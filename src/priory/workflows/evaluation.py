@@ -48,11 +48,11 @@ class JudgingOptions:
     Parameters
     ----------
     folds : int, optional
-        The number of folds; by default the model's own choice, or five with groups or time.
+        Learned rows: the number of folds; by default the model's own choice, or five with groups or time.
     groups : str, optional
-        A column: rows with the same value, such as one person, are left out together.
+        Learned rows: leave out together rows with the same value in this column, such as one person.
     time : str, optional
-        A column of numbers or dates: rows are judged by a model of earlier rows only.
+        Learned rows: judge each by a model of earlier rows only, by this column of numbers or dates.
     """
 
     folds: int | None = None

@@ -45,21 +45,22 @@ class TrainingOptions:
     audit : bool
         Look for leakage in the sample.
     refine : bool, optional
-        Where the only column is a text: correct naive Bayes by a logistic regression on words, even where texts to come
-        may be of another kind, or not at all.
+        Texts: correct naive Bayes by a logistic regression on words, even where texts to come may be of another kind,
+        or not at all; by default where it helps.
     alpha : float, optional
-        Virtual examples of each value or word. By default 1 for texts, and for tables the choice of each family.
+        Smoothing: virtual examples of each value or word. By default 1 for texts, and for tables the choice of each
+        family.
     text_model : "binary", "multinomial" or "bernoulli", optional
-        How words count, where the only column is a text; "binary" by default.
+        Texts: how words count: "binary" (the default), "multinomial" or "bernoulli".
     ngrams : int
-        The longest run of words that counts as one token, where the only column is a text.
+        Texts: the longest run of words that counts as one token, from 1 (the default) to 5.
     max_tokens : int, optional
-        The number of different words to keep while learning, where the only column is a text.
+        Texts: the number of different words to keep while learning.
     memory : int, optional
         The number of rows that the model keeps a fair sample of, to derive its corrections from; by default 5,000, and
         20,000 texts. With 0 it keeps none.
     sample_rows : int
-        The number of rows, drawn uniformly from all, that the model is scored and audited with.
+        The number of rows, drawn uniformly from all, that the model is scored and audited with; 5,000 by default.
     class_prior : "uniform", or dict of class to probability, optional
         How probable the classes are where the model will be used; by default as in the rows that it learns.
     """

@@ -54,7 +54,7 @@ class SelectionOptions:
     Parameters
     ----------
     share : float
-        The share of the rows to keep, from 0 to 1.
+        The share of the rows to keep, from 0 to 1; a tenth by default.
     number : int, optional
         The number of rows to keep, in place of a share.
     label : str, optional
