@@ -23,16 +23,16 @@ def doctor_command(json_: bool) -> None:
     """
     from priory.workflows.installation import check_installation
 
-    found = check_installation()
+    sections, faults = check_installation()
     if json_:
-        print_json(found.sections)
+        print_json(sections)
     else:
-        for title, lines in found.sections.items():
+        for title, lines in sections.items():
             click.echo(format_heading(title))
             for name, text in lines.items():
                 click.echo(f"  {name}: {text}")
-        click.echo(f"not working: {', '.join(found.faults)}" if found.faults else "everything that priory needs works")
-    raise click.exceptions.Exit(1 if found.faults else 0)
+        click.echo(f"not working: {', '.join(faults)}" if faults else "everything that priory needs works")
+    raise click.exceptions.Exit(1 if faults else 0)
 
 
 @click.command(

@@ -163,40 +163,26 @@ class ClassScores(NamedTuple):
     average_precision: Interval
 
 
-class RowsByClass(NamedTuple):
-    """Total weight of the rows by class; each array is (classes,)."""
-
-    answered: Array  # predicted as this class
-    true: Array  # of this class
-    both: Array  # true positives
-
-    @classmethod
-    def of(cls, scores: Scores) -> RowsByClass:
-        k, right = len(scores.classes), scores.answer == scores.truth
-        return cls(
-            np.bincount(scores.answer, scores.weight, minlength=k),
-            np.bincount(scores.truth, scores.weight, minlength=k),
-            np.bincount(scores.truth[right], scores.weight[right], minlength=k),
-        )
-
-    @property
-    def either(self) -> Array:
-        return self.answered + self.true - self.both
+def _count_rows_by_class(scores: Scores) -> Array:
+    """Return the total weight of the rows that were predicted as each class, are of it, and both: (3, classes)."""
+    k, right = len(scores.classes), scores.answer == scores.truth
+    parts = (scores.answer, scores.weight), (scores.truth, scores.weight), (scores.truth[right], scores.weight[right])
+    return np.stack([np.bincount(classes, weight, minlength=k) for classes, weight in parts])
 
 
 def score_classes(scores: Scores, chosen: Iterable[int]) -> list[ClassScores]:
     """Return the scores of the classes with these indices."""
-    rows = RowsByClass.of(scores)
-    either = rows.either
+    answered, true, both = _count_rows_by_class(scores)
+    either = answered + true - both
     return [
         ClassScores(
             scores.classes[c],
-            float(rows.true[c]),
-            scores.measure_share(rows.both[c], rows.answered[c]),  # precision
-            scores.measure_share(rows.both[c], rows.true[c]),  # recall
+            float(true[c]),
+            scores.measure_share(both[c], answered[c]),  # precision
+            scores.measure_share(both[c], true[c]),  # recall
             # F1 = 2j / (1 + j) increases with the Jaccard index j, so it maps the bounds too
-            Interval(*(2 * j / (1 + j) for j in scores.measure_share(rows.both[c], either[c]))),
-            *_measure_areas(scores, scores.classes[c], rows.true[c]),
+            Interval(*(2 * j / (1 + j) for j in scores.measure_share(both[c], either[c]))),
+            *_measure_areas(scores, scores.classes[c], true[c]),
         )
         for c in chosen
     ]
@@ -204,9 +190,10 @@ def score_classes(scores: Scores, chosen: Iterable[int]) -> list[ClassScores]:
 
 def find_worst_classes(scores: Scores, max_classes: int) -> list[int]:
     """Return the indices of the classes with the lowest F1, worst first; classes without rows or answers come last."""
-    rows = RowsByClass.of(scores)
+    answered, true, both = _count_rows_by_class(scores)
+    either = answered + true - both
     # (classes,): intersection over union of true and predicted rows, infinite where both are empty
-    jaccard = np.divide(rows.both, rows.either, out=np.full(len(rows.both), np.inf), where=rows.either > 0)
+    jaccard = np.divide(both, either, out=np.full(len(both), np.inf), where=either > 0)
     numbers: list[int] = np.argsort(jaccard, kind="stable")[:max_classes].tolist()  # F1 has the same order
     return numbers
 

@@ -67,13 +67,6 @@ class StudentT(NamedTuple):
         return np.where(some, density, -np.inf)
 
 
-class WeightDraws(NamedTuple):
-    """Draws of the weights (draws, weights), the level first if there is one, and of the noise variance (draws,)."""
-
-    weights: Array
-    noise: Array
-
-
 @register_record("NormalInverseGamma")
 @final
 @dataclass(frozen=True, eq=False)
@@ -266,15 +259,15 @@ class NormalInverseGamma:
         """Return the expected variance of the noise in units; infinite with too few rows."""
         return self.scale / (self.shape - 1) if self.shape > 1 else float("inf")
 
-    def draw(self, rng: np.random.Generator, size: int) -> WeightDraws:
-        """Return ``size`` draws of weights and noise."""
+    def draw(self, rng: np.random.Generator, size: int) -> tuple[Array, Array]:
+        """Return draws of the weights (size, weights), the level first, and of the noise variance (size,)."""
         if self.shape <= 0 or self.scale <= 0 or not np.diag(self.precision).all():
             raise DataError("cannot draw from a flat prior: use a proper one, NormalInverseGamma.isotropic(columns).")
         noise = self.scale / rng.gamma(self.shape, size=size)
         deviation = rng.normal(size=(size, len(self.mean))) @ self.root
         weights = (self.mean + deviation * np.sqrt(noise)[:, None]) * self.weight_units
         with np.errstate(over="ignore"):  # the variance of huge targets may overflow to infinity
-            return WeightDraws(weights, noise * self.units[0] * self.units[0])
+            return weights, noise * self.units[0] * self.units[0]
 
 
 def _factorise_precision(precision: Array) -> tuple[Array, Array]:

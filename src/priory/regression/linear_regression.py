@@ -360,8 +360,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         declared = self.prior if prior and isinstance(self.prior, NormalInverseGamma) else None
         belief = declared or (self.prior_ if prior else self.posterior_)
-        lines = belief.draw(rng, size)
-        return LineDraws(lines.weights[:, int(belief.level) :], belief.find_intercepts(lines.weights), lines.noise)
+        weights, noise = belief.draw(rng, size)
+        return LineDraws(weights[:, int(belief.level) :], belief.find_intercepts(weights), noise)
 
     def _centre_rows(self, X: MatrixLike, y: ArrayLike | None = None) -> tuple[NormalInverseGamma, Array, Array]:
         """Return the posterior, the rows (rows, terms) about its centre, and their targets.

@@ -11,13 +11,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.statistics import register_record
-from priory.errors import MissingDependencyError
+from priory.errors import import_extra
 from priory.regression.logistic_posterior import LaplaceApproximation, TrainingExamples
 
 if TYPE_CHECKING:
@@ -52,25 +52,10 @@ class PosteriorDraws(NamedTuple):
     diagnostics: Diagnostics | None
 
 
-class SamplingBackend(NamedTuple):
-    """The optional packages that sampling needs."""
-
-    jax: ModuleType
-    blackjax: ModuleType
-    optax: ModuleType
-    array_stats: ModuleType
-
-
-def _import_backend() -> SamplingBackend:
-    try:
-        import blackjax
-        import jax
-        import optax
-        from arviz_stats.base import array_stats
-    except ImportError as error:
-        message = f"{error.name} is not installed; this method needs the extra: pip install 'priory[mcmc]'."
-        raise MissingDependencyError(message, name=error.name) from None
-    return SamplingBackend(jax, blackjax, optax, array_stats)
+def _import_packages(*names: str) -> list[Any]:
+    return [
+        import_extra(name, f"{name} is not installed; this method needs the extra", "'priory[mcmc]'") for name in names
+    ]
 
 
 def _make_log_density(
@@ -98,12 +83,15 @@ def sample_nuts(
     progress: SamplingProgress | None = None,
 ) -> PosteriorDraws:
     """Draw from the posterior with the No-U-Turn sampler: ``draws`` draws in each of ``chains`` chains."""
-    backend = _import_backend()
-    jax, size = backend.jax, laplace.mean.size
+    blackjax, jax, stats = _import_packages("blackjax", "jax", "arviz_stats.base")
+    size = laplace.mean.size
     with jax.enable_x64(True):
         log_density = _make_log_density(jax, examples, precision, laplace)
         warm_key, start_key, *keys = jax.random.split(jax.random.key(seed), 2 + N_PROGRESS_BLOCKS)
-        sampler = _adapt_sampler(backend, log_density, warm_key, size)
+        # a step size and a mass matrix that fit the density
+        adaptation = blackjax.window_adaptation(blackjax.nuts, log_density)
+        (_, parameters), _ = adaptation.run(warm_key, jax.numpy.zeros(size), num_steps=N_WARM_UP_STEPS)
+        sampler = blackjax.nuts(log_density, **parameters)
         # draws per chain and block, rounded up
         length = -(-draws // N_PROGRESS_BLOCKS)
         run_block = _make_block_runner(jax, sampler, length)
@@ -117,14 +105,9 @@ def sample_nuts(
             if progress is not None:
                 progress(chains * length * (i + 1), chains * length * N_PROGRESS_BLOCKS, divergences)
     z = np.concatenate(positions, axis=1)  # (chains, draws, size)
-    return PosteriorDraws(_to_weights(z.reshape(-1, size), laplace), _diagnose(backend, z, divergences))
-
-
-def _adapt_sampler(backend: SamplingBackend, log_density: LogDensity, key: JaxArray, size: int) -> SamplingAlgorithm:
-    """Return a No-U-Turn sampler whose step size and mass matrix fit the density."""
-    adaptation = backend.blackjax.window_adaptation(backend.blackjax.nuts, log_density)
-    (_, parameters), _ = adaptation.run(key, backend.jax.numpy.zeros(size), num_steps=N_WARM_UP_STEPS)
-    return backend.blackjax.nuts(log_density, **parameters)
+    coordinates, measure = np.moveaxis(z, -1, 0), stats.array_stats  # (size, chains, draws)
+    worst = Diagnostics(float(np.max(measure.rhat(coordinates))), float(np.min(measure.ess(coordinates))), divergences)
+    return PosteriorDraws(_to_weights(z.reshape(-1, size), laplace), worst)
 
 
 def _make_block_runner(
@@ -142,13 +125,6 @@ def _make_block_runner(
     return jax.jit(jax.vmap(run_chain))
 
 
-def _diagnose(backend: SamplingBackend, z: Array, divergences: int) -> Diagnostics:
-    """Return the worst R-hat and the smallest effective sample size over all coordinates."""
-    coordinates = np.moveaxis(z, -1, 0)  # (size, chains, draws)
-    stats = backend.array_stats
-    return Diagnostics(float(np.max(stats.rhat(coordinates))), float(np.min(stats.ess(coordinates))), divergences)
-
-
 def sample_variational(
     examples: TrainingExamples,
     precision: Array,
@@ -158,7 +134,7 @@ def sample_variational(
     progress: SamplingProgress | None = None,
 ) -> PosteriorDraws:
     """Draw from the Gaussian with independent z that is closest to the posterior in Kullback-Leibler divergence."""
-    jax, blackjax, optax, _ = _import_backend()
+    blackjax, jax, optax = _import_packages("blackjax", "jax", "optax")
     steps_per_block = N_ADAM_STEPS // N_PROGRESS_BLOCKS
     with jax.enable_x64(True):
         log_density = _make_log_density(jax, examples, precision, laplace)

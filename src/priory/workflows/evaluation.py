@@ -75,19 +75,16 @@ class JudgingOptions:
         return tuple(name for name in (self.groups, self.time) if name is not None)
 
 
+@dataclass
 class SideColumns:
-    """Collects columns that the model does not use, while rows are read."""
+    """Columns that the model does not use, collected while rows are read."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names, self._batches = tuple(dict.fromkeys(names)), list[pa.RecordBatch]()
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        if self.names:
-            self._batches.append(batch.select(list(self.names)))
+    names: Sequence[str]
+    batches: list[pa.RecordBatch] = field(default_factory=list)
 
     def get(self, name: str) -> pa.Array:
         """The cells of all rows."""
-        return pa.Table.from_batches(self._batches)[name].combine_chunks()
+        return pa.Table.from_batches(self.batches)[name].combine_chunks()
 
     def get_texts(self, name: str) -> Array:
         """The cells of all rows as text; a missing one is empty."""
@@ -289,7 +286,7 @@ def evaluate(
     models = {EVALUATED: trained} | {
         name: model_files.load_classifier(other, task.key) for name, other in (others or {}).items()
     }
-    side = SideColumns([*by, *judging.side_columns])
+    side = SideColumns(list(dict.fromkeys([*by, *judging.side_columns])))
     parts = _read_rows_for_all(models, rows, task, side)
     if not learned:
         scores = _score_new_rows(models, parts)
@@ -351,7 +348,7 @@ def _read_rows_for_all(
         raise make_absent_column_error(rows.files[0].path, absent, rows.names)
     needed = [name for one in columns.values() for name in model_files.find_needed_columns(rows, one)]
     for labels, chunk in model_files.read_labelled_chunks(rows, task, [*needed, *side.names]):
-        side.add(chunk.batch)
+        side.batches.append(chunk.batch.select(side.names))
         yield {name: one.read_input_rows(chunk) for name, one in columns.items()}, labels
     for one in columns.values():
         task.callbacks.note_coerced_cells(one.n_coerced)

@@ -7,7 +7,6 @@ import os
 import platform
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -78,16 +77,11 @@ KERNELS = ("exact", "products", "sparse", "tables", "text")
 WORKS = "works"
 
 
-@dataclass(frozen=True)
-class InstallationCheck:
-    """What was found, by section and name; ``faults`` names what does not work."""
+def check_installation() -> tuple[Mapping[str, Mapping[str, str]], list[str]]:
+    """Look at versions and packages, load the kernels, and train, save and load a small model.
 
-    sections: Mapping[str, Mapping[str, str]]
-    faults: list[str]
-
-
-def check_installation() -> InstallationCheck:
-    """Look at versions and packages, load the kernels, and train, save and load a small model."""
+    Returns what was found, by section and name, and the names of what does not work.
+    """
     from priory.core.sharding import N_THREADS
 
     own = {"priory": priory.__version__, "Python": platform.python_version()}
@@ -102,7 +96,7 @@ def check_installation() -> InstallationCheck:
         "checks": checks,
     }
     faults = [name for name, found in versions.items() if found == "missing"]
-    return InstallationCheck(sections, faults + [n for n, found in (kernels | checks).items() if found != WORKS])
+    return sections, faults + [n for n, found in (kernels | checks).items() if found != WORKS]
 
 
 def _find_version(name: str) -> str:

@@ -6,13 +6,14 @@ that corrections are derived from. A second sample keeps raw rows of the files, 
 
 from __future__ import annotations
 
-import queue
 import sys
-import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar, cast, final
 
 import numpy as np
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SAMPLE_ROWS = 5000
 MAX_SAMPLE_BYTES = 1 << 27
+MAX_WAITING_BATCHES = 2  # of a worker
 MAX_PARTS = 16  # records of batches that wait to be added up
 SWITCH_INTERVAL_SECONDS = 0.0005  # how soon a thread gives way: batches pass from the reader to the workers
 
@@ -62,33 +64,19 @@ class LabelledBatch:
 
 
 class CountingWorker(ABC):
-    """A thread that counts the batches it is given."""
+    """Counts the batches it is given, one after the other, on a thread of its own."""
 
     def __init__(self) -> None:
-        self.pending_batches: queue.Queue[LabelledBatch | None] = queue.Queue(2)
-        self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
+        self.thread, self.waiting = ThreadPoolExecutor(1), deque[Future[None]]()
 
     @abstractmethod
     def count(self, batch: LabelledBatch) -> None: ...
 
-    def _run(self) -> None:
-        while (batch := self.pending_batches.get()) is not None:
-            if self.error is None:
-                try:
-                    self.count(batch)
-                except BaseException as error:
-                    self.error = error
-
     def put_batch(self, batch: LabelledBatch) -> None:
-        if self.error is not None:
-            raise self.error
-        self.pending_batches.put(batch)
-
-    def finish(self) -> None:
-        self.pending_batches.put(None)
-        self.thread.join()
+        """Take a batch once few others wait; what went wrong with an earlier one is raised."""
+        if len(self.waiting) > MAX_WAITING_BATCHES:
+            self.waiting.popleft().result()
+        self.waiting.append(self.thread.submit(self.count, batch))
 
 
 @final
@@ -224,11 +212,10 @@ def count_batches(
             workers[number % len(workers)].put_batch(batch)
     finally:
         for worker in workers:
-            worker.finish()
+            worker.thread.shutdown()
         sys.setswitchinterval(usual_interval)
-    for worker in workers:
-        if worker.error is not None:
-            raise worker.error
+    for done in chain.from_iterable(worker.waiting for worker in workers):
+        done.result()  # raises what went wrong
     return workers
 
 

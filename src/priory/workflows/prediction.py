@@ -14,7 +14,7 @@ from numpy import ndarray as Array
 import priory
 from priory.core.statistics import find_members
 from priory.errors import DataError
-from priory.evaluation.decisions import NO_ANSWER, Costs, DecisionRule, LeastCost, Thresholds, make_thresholds
+from priory.evaluation.decisions import NO_ANSWER, Costs, DecisionRule, LeastCost, make_thresholds
 from priory.model.ledger_output import DECIBANS_PER_NAT
 from priory.sources import FileRows, RowChunk, writers
 from priory.sources.byte_streams import read_ahead
@@ -125,25 +125,6 @@ LABEL, PROBABILITY, CERTAINTY, EXPECTED_COST = "label", "probability", "certaint
 LABELS = "labels"  # of a row that may have several
 
 
-@dataclass(frozen=True)
-class PredictionOptions:
-    """How labels are chosen, and which columns are added to each row.
-
-    Parameters
-    ----------
-    rule : DecisionRule
-        How the answer is chosen.
-    probabilities : bool
-        Add a column with the probability of each class.
-    n_best : int
-        Add this many labels in all, the most probable first, with their probabilities.
-    """
-
-    rule: DecisionRule = field(default_factory=Thresholds)
-    probabilities: bool = False
-    n_best: int = 1
-
-
 class PredictedRows(ABC):
     """Rows of files with added columns, read and predicted a batch at a time; one can iterate over them once."""
 
@@ -182,6 +163,15 @@ class Predictions(PredictedRows):
     the log-odds against all other classes together, in decibans (10 * log10 of the odds). Columns that the model reads
     as numbers are numbers.
 
+    Parameters
+    ----------
+    rule : DecisionRule
+        How the label is chosen.
+    probabilities : bool
+        Add a column with the probability of each class.
+    n_best : int
+        Add this many labels in all, the most probable first, with their probabilities.
+
     Attributes
     ----------
     n_unknown_labels : int
@@ -191,9 +181,16 @@ class Predictions(PredictedRows):
     """
 
     def __init__(
-        self, model: TableOrTextClassifier, rows: FileRows, options: PredictionOptions, callbacks: Callbacks
+        self,
+        model: TableOrTextClassifier,
+        rows: FileRows,
+        callbacks: Callbacks,
+        rule: DecisionRule,
+        probabilities: bool,
+        n_best: int,
     ) -> None:
-        self._model, self._rows, self._options, self._callbacks = model, rows, options, callbacks
+        self._model, self._rows, self._callbacks = model, rows, callbacks
+        self._rule, self._probabilities, self._n_best = rule, probabilities, n_best
         self._columns = model_files.get_model_columns(model)
         self._classes = list_class_names(model)
         self.n_unknown_labels = 0
@@ -232,7 +229,7 @@ class Predictions(PredictedRows):
     def _make_columns(self, log_proba: Array) -> dict[str, pa.Array]:
         """The columns that are added, by name."""
         probabilities = np.exp(log_proba)
-        answers, cost = self._options.rule.choose(probabilities)
+        answers, cost = self._rule.choose(probabilities)
         self.summary.add(probabilities, answers, cost)
         # (rows,): the class that probability and certainty belong to
         shown = np.where(answers == NO_ANSWER, log_proba.argmax(axis=1), answers)
@@ -243,9 +240,9 @@ class Predictions(PredictedRows):
         }
         if cost is not None:
             added[EXPECTED_COST] = make_column(cost.round(6))
-        if self._options.n_best > 1:
+        if self._n_best > 1:
             added |= self._rank_other_classes(probabilities, shown)
-        if self._options.probabilities:
+        if self._probabilities:
             for label, column in zip(self._classes, probabilities.T, strict=True):
                 added[writers.find_free_name(f"{PROBABILITY}_{label}", tuple(added))] = make_column(column.round(6))
         return added
@@ -254,7 +251,7 @@ class Predictions(PredictedRows):
         """The most probable classes besides the one that is shown."""
         others = probabilities.copy()
         others[np.arange(len(shown)), shown] = -1.0  # behind all others
-        ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(self._options.n_best, len(self._classes)) - 1]
+        ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(self._n_best, len(self._classes)) - 1]
         added = {}
         for place, classes in enumerate(ranked.T, start=2):
             added[f"{LABEL}_{place}"] = self._name_classes(classes)
@@ -323,7 +320,7 @@ def predict(
     if threshold == "f1":
         raise DataError("the threshold 'f1' is for models with several labels for each row")
     rule = _make_rule(trained, threshold, costs, task.callbacks)
-    return Predictions(trained, rows, PredictionOptions(rule, probabilities, top), task.callbacks)
+    return Predictions(trained, rows, task.callbacks, rule, probabilities, top)
 
 
 def ask(model: ModelOrPath, paths: Paths | FileTask, *, n: int = 20, **given: Unpack[FileOptions]) -> AskedRows:
