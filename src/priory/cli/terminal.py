@@ -202,13 +202,9 @@ class StatusLine:
     def _show(self, text: str) -> None:
         if self.is_quiet:
             return
-        if self.is_on_terminal:
-            self.is_drawn = True
-            sys.stderr.write(CLEAR_LINE + text)
-            sys.stderr.flush()
-        else:
-            sys.stderr.write(f"priory: {text}\n")
-            sys.stderr.flush()
+        self.is_drawn = self.is_on_terminal
+        sys.stderr.write(CLEAR_LINE + text if self.is_on_terminal else f"priory: {text}\n")
+        sys.stderr.flush()
 
 
 def is_on_terminal() -> bool:

@@ -18,6 +18,7 @@ from priory.model.ledger_output import DECIBANS_PER_NAT, format_value
 from priory.plots.canvas import BLUE, CLASS_COLOURS, INK_COLOUR, RED, create_axes, create_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -76,12 +77,7 @@ def confusion_matrix(scores: Scores) -> Figure:
     axes.pcolormesh(edges, edges, cells)  # not imshow: a content security policy may block embedded images
     axes.set_aspect("equal")
     axes.invert_yaxis()
-    names = [_format_label(scores.classes[c]) for c in chosen]
-    tall = max(map(len, names)) * k > 40  # long names are turned, so that they do not overlap
-    axes.set_xticks(range(k), names, rotation=45 if tall else 0, ha="right" if tall else "center")
-    axes.set_yticks(range(k), names)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    _name_rows_and_columns(axes, [_format_label(scores.classes[c]) for c in chosen])
     axes.set(xlabel="answer", ylabel="truth")
     if k <= MAX_ANNOTATED_CLASSES:
         for i, j in np.argwhere(counts > 0):
@@ -90,6 +86,15 @@ def confusion_matrix(scores: Scores) -> Figure:
     if k < len(scores.classes):
         axes.set_title(f"the {k} of {len(scores.classes):,} classes that were confused most often", fontsize="medium")
     return figure
+
+
+def _name_rows_and_columns(axes: Axes, names: list[str]) -> None:
+    """Name the rows and columns of a matrix; long names are turned, so that they do not overlap."""
+    tall = max(map(len, names), default=0) * len(names) > 40
+    axes.set_xticks(range(len(names)), names, rotation=45 if tall else 0, ha="right" if tall else "center")
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
 
 
 def _find_confused_classes(scores: Scores) -> Array:
@@ -208,11 +213,7 @@ def dependence_map(dependence: Dependence) -> Figure:
     shown = np.where(np.eye(k, dtype=bool), np.nan, dependence.bits)  # (columns, columns), without the diagonal
     top = max(float(np.nanmax(shown, initial=0.0)), 0.05)
     image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=top)
-    tall = max(map(len, names), default=0) * k > 40
-    axes.set_xticks(range(k), names, rotation=45 if tall else 0, ha="right" if tall else "center")
-    axes.set_yticks(range(k), names)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    _name_rows_and_columns(axes, names)
     if k <= MAX_ANNOTATED_CLASSES:
         for i, j in np.argwhere(shown >= 0.005):
             dark = shown[i, j] > 0.6 * top

@@ -41,24 +41,23 @@ BytesT = TypeVar("BytesT")
 
 @dataclass(frozen=True)
 class Request:
-    """A request to be sent; ``part`` is the key of the answer to return, if not the whole answer."""
+    """A request to be sent, with the options of `httpx.Client.request`.
+
+    ``part`` is the key of the answer to return, if not the whole answer.
+    """
 
     method: str
     path: str
-    json: Answer | None = None
-    content: bytes | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    query: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     part: str | None = None
 
     @property
-    def may_be_repeated(self) -> bool:
-        return self.method == "GET" or "Idempotency-Key" in self.headers
+    def line(self) -> tuple[str, str]:
+        return self.method, self.path
 
-    def make_arguments(self) -> dict[str, Any]:
-        """Return the arguments of `httpx.Client.request`."""
-        body = {"json": self.json, "content": self.content, "headers": self.headers, "params": self.query or None}
-        return {"method": self.method, "url": self.path, **body}
+    @property
+    def may_be_repeated(self) -> bool:
+        return self.method == "GET" or "Idempotency-Key" in self.options.get("headers", {})
 
     def read_answer(self, outcome: httpx.Response | Exception) -> Any:
         """Return the answer; raise the connection error, or ServiceError if the service rejected the request."""
@@ -138,9 +137,9 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
         self, name: str, content: bytes, content_type: str = "application/octet-stream", target: str | None = None
     ) -> ObjectT:
         """Create a model from a model file, or by training on a table ("text/csv") or a mailbox."""
-        query = {} if target is None else {"target": target}
+        query = None if target is None else {"target": target}
         headers = {"Content-Type": content_type}
-        return self._call("PUT", f"/v1/models/{name}", content=content, headers=headers, query=query)
+        return self._call("PUT", f"/v1/models/{name}", content=content, headers=headers, params=query)
 
     def download(self, name: str) -> BytesT:
         """Return the model as the bytes of a model file."""
@@ -187,18 +186,18 @@ class ServiceCalls(ABC, Generic[ObjectT, ListT, BytesT]):
         """Return the changes of a model, newest first."""
         given = {"limit": limit, "before": before, "content": 1 if content else None}
         query = {name: str(value) for name, value in given.items() if value is not None}
-        return self._call("GET", f"/v1/models/{name}/history", query=query)
+        return self._call("GET", f"/v1/models/{name}/history", params=query)
 
     def get_receipts(self, name: str, after: int = -1) -> ObjectT:
         """Return the receipts of forgotten rows, oldest first."""
-        return self._call("GET", f"/v1/models/{name}/receipts", query={"after": str(after)} if after >= 0 else {})
+        return self._call("GET", f"/v1/models/{name}/receipts", params={"after": str(after)} if after >= 0 else None)
 
     def check_ready(self) -> ObjectT:
         """Return the status of the service; raise ServiceError if no model can answer."""
         return self._call("GET", "/ready")
 
-    def _call(self, method: str, path: str, json: Answer | None = None, **rest: Any) -> ObjectT:
-        answer: ObjectT = self.send(Request(method, path, json, **rest))
+    def _call(self, method: str, path: str, json: Answer | None = None, **options: Any) -> ObjectT:
+        answer: ObjectT = self.send(Request(method, path, {"json": json, **options}))
         return answer
 
 
@@ -237,7 +236,9 @@ class Client(ServiceCalls[Answer, list[Answer], bytes]):
             self._client = httpx.Client(transport=transport, **self.options)
         for attempt in range(self.retries + 1):
             try:
-                outcome: httpx.Response | Exception = self._client.request(**request.make_arguments())
+                outcome: httpx.Response | Exception = self._client.request(
+                    request.method, request.path, **request.options
+                )
             except httpx.TransportError as error:
                 outcome = error
             delay = self.choose_delay(request, attempt, outcome)
@@ -268,7 +269,9 @@ class AsyncClient(ServiceCalls[Awaitable[Answer], Awaitable[list[Answer]], Await
             self._client = httpx.AsyncClient(transport=transport, **self.options)
         for attempt in range(self.retries + 1):
             try:
-                outcome: httpx.Response | Exception = await self._client.request(**request.make_arguments())
+                outcome: httpx.Response | Exception = await self._client.request(
+                    request.method, request.path, **request.options
+                )
             except httpx.TransportError as error:
                 outcome = error
             delay = self.choose_delay(request, attempt, outcome)

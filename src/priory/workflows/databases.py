@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -62,22 +61,16 @@ def fit(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = 
     -------
     model
     """
-    with open_target_table(url, target, where) as rows:
+    with open_table(url, where) as rows:
+        rows.check_column(target)
         return learn_table(model, rows, target)
 
 
 def forget(model: ModelT, url: str, target: str, where: Mapping[str, str] | None = None) -> ModelT:
     """Forget rows of a table, as if they had never been learned, with the parameters of `fit`."""
-    with open_target_table(url, target, where) as rows:
-        return unlearn_table(model, rows, target)
-
-
-@contextmanager
-def open_target_table(url: str, target: str, where: Mapping[str, str] | None) -> Iterator[DatabaseTable]:
-    """Open a table that has a target."""
     with open_table(url, where) as rows:
         rows.check_column(target)
-        yield rows
+        return unlearn_table(model, rows, target)
 
 
 def learn_table(model: ModelT, rows: DatabaseTable, target: str) -> ModelT:

@@ -73,21 +73,6 @@ class TrainingJob:
         return self.rows_learned / self.n_rows if self.n_rows else 0.0
 
 
-@dataclass(frozen=True)
-class UploadedRows:
-    """The labelled rows of a file, and the parameters of a new model for them."""
-
-    kind: ModelKind
-    parameters: dict[str, object]
-    rows: tuple[str | Row, ...]
-    labels: tuple[str, ...]
-
-    def split(self, n_rows: int) -> Iterator[RowBatch]:
-        for start in range(0, len(self.rows), n_rows):
-            end = start + n_rows
-            yield RowBatch(self.kind, self.rows[start:end], self.labels[start:end])
-
-
 def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
     """Learn all rows of a file, or none: the whole file is read first, and later failures are rolled back."""
     learned: list[int] = []  # events to roll back after a failure
@@ -98,13 +83,15 @@ def run_training_job(service: Service, job: TrainingJob, body: bytes) -> None:
             return
         _check_suffix(job.file_name)
         with write_upload(service.store, body, job.file_name) as path:
-            uploaded = _read_file(service, job, path)
+            rows, new_parameters = _read_file(service, job, path)
         if job.model not in service.store.models:
-            parameters = msgspec.json.encode(uploaded.parameters, order="deterministic")
-            creation = CreateRequest(job.model, job.teacher, kind=uploaded.kind, parameters=parameters)
+            parameters = msgspec.json.encode(new_parameters, order="deterministic")
+            creation = CreateRequest(job.model, job.teacher, kind=rows.kind, parameters=parameters)
             service.writer.submit(creation).result()
             is_created = True
-        for batch in uploaded.split(choose_batch_size(job.n_rows)):
+        step = choose_batch_size(job.n_rows)
+        for start in range(0, len(rows), step):
+            batch = RowBatch(rows.kind, rows.rows[start : start + step], (rows.labels or ())[start : start + step])
             done = service.writer.submit(LearnRequest(job.model, job.teacher, rows=batch)).result()
             learned.append(done.id)
             job.rows_learned += len(batch)
@@ -187,7 +174,8 @@ def _match_columns(model: ServedModel, rows: FileRows, others: tuple[str, ...]) 
     return columns
 
 
-def _read_file(service: Service, job: TrainingJob, path: Path) -> UploadedRows:
+def _read_file(service: Service, job: TrainingJob, path: Path) -> tuple[RowBatch, dict[str, object]]:
+    """The labelled rows of a file, and the parameters of a new model for them."""
     rows = FileTask(path).open()
     known = service.store.models.get(job.model)
     options = _choose_columns(job, rows)
@@ -214,7 +202,7 @@ def _read_file(service: Service, job: TrainingJob, path: Path) -> UploadedRows:
             f"the model {job.model} takes {'texts' if kind == 'table' else 'rows of a table'}; choose another"
         )
     parameters: dict[str, object] = {} if kind == "text" else {"families": declare_column_families(columns, options)}
-    return UploadedRows(kind, parameters, tuple(found), tuple(labels) or (str(job.label),) * len(found))
+    return RowBatch(kind, tuple(found), tuple(labels) or (str(job.label),) * len(found)), parameters
 
 
 def _choose_columns(job: TrainingJob, rows: FileRows) -> ColumnOptions:
