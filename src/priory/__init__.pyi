@@ -33,7 +33,7 @@ from priory.learning.drift_alarm import DriftMonitor as DriftMonitor, find_drift
 from priory.regression.linear_regression import BayesianLinearRegression as BayesianLinearRegression
 from priory.regression.logistic_regression import BayesianLogisticRegression as BayesianLogisticRegression
 from priory.regression.sigmoid_unit import SigmoidUnit as SigmoidUnit
-from priory.service.client import AsyncClient as AsyncClient, Client as Client
+from priory.service.client import Client as Client
 from priory.storage import load as load, save as save
 from priory.tables import exact as exact
 

@@ -1,10 +1,10 @@
 """The API as a client meets it: every address, on a real server."""
 
-import asyncio
 import gzip
 import io
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -14,7 +14,7 @@ import priory as pr
 from paths import ROOT
 from priory import inbox
 from priory.errors import ServiceError
-from priory.service.client import AsyncClient, Client
+from priory.service.client import Client
 from priory.service.routes import ROUTES
 from running_service import connect, run_service
 
@@ -313,19 +313,14 @@ def test_what_was_learned_is_there_after_a_restart(tmp_path):
         assert client.list_models() == []
 
 
-def test_many_clients_at_once_get_the_answers_of_one(tmp_path):
-    async def ask(service):
-        async with AsyncClient(socket=service.socket) as client:
-            await client.create("mail", calibrate=False)
-            await client.learn("mail", TEXTS, LABELS)
-            alone = await client.predict("mail", ["cash"])
-            together = await asyncio.gather(*(client.predict("mail", ["cash"]) for _ in range(50)))
-            learned = await asyncio.gather(*(client.learn("mail", [f"win {i}"], ["spam"]) for i in range(50)))
-            model = await client.get_model("mail")
-            return alone, together, learned, model
-
-    with run_service(tmp_path) as service:
-        alone, together, learned, model = asyncio.run(ask(service))
+def test_many_requests_at_once_get_the_answers_of_one(tmp_path):
+    with connect(tmp_path) as client, ThreadPoolExecutor(50) as threads:
+        client.create("mail", calibrate=False)
+        client.learn("mail", TEXTS, LABELS)
+        alone = client.predict("mail", ["cash"])
+        together = list(threads.map(lambda _: client.predict("mail", ["cash"]), range(50)))
+        learned = list(threads.map(lambda i: client.learn("mail", [f"win {i}"], ["spam"]), range(50)))
+        model = client.get_model("mail")
     assert all(answer == alone for answer in together)
     assert len({answer["id"] for answer in learned}) == 50
     assert model["rows"] == 54
