@@ -174,7 +174,7 @@ def _is_close(given: float, wanted: float) -> bool:
 
 
 def _list_common_mistakes(answer: ExerciseAnswer) -> list[Mistake]:
-    """What often goes wrong with a probability."""
+    """Common mistakes with probabilities."""
     if not isinstance(answer, float) or not 0 < answer < 1:
         return []
     return [
@@ -186,7 +186,7 @@ def _list_common_mistakes(answer: ExerciseAnswer) -> list[Mistake]:
 
 
 def _compare_forms(given: ExerciseAnswer, wanted: ExerciseAnswer) -> str:
-    """What kind of answer is asked for, if another kind was given."""
+    """Which kind of answer the exercise asks for, if another kind was given."""
     if isinstance(wanted, tuple):
         is_same = isinstance(given, tuple) and len(given) == len(wanted)
         return "" if is_same else f"The answer is {len(wanted)} numbers, separated by commas."

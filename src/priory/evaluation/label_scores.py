@@ -78,7 +78,7 @@ class LabelScores:
 
 
 def choose_f1_threshold(truth: Array, probabilities: Array) -> float:
-    """The probability from which on giving a label has the largest F1; 0.5 if no row has the label.
+    """The threshold on the probability of a label that maximises F1; 0.5 if no row has the label.
 
     >>> choose_f1_threshold(np.array([1, 0, 1, 0]), np.array([0.9, 0.2, 0.4, 0.1]))
     0.4

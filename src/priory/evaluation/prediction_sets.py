@@ -30,7 +30,7 @@ def check_coverage(coverage: float) -> None:
 
 
 class FoldAnswers(NamedTuple):
-    """What the model without a fold says: to the rows of the fold, and to new rows."""
+    """Answers of the model that was fitted without a fold: for the rows of the fold, and for new rows."""
 
     group: Array  # (rows of the fold,): their classes
     own: Array  # (rows of the fold,): log p of the own class

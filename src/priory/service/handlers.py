@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 import priory
 from priory.errors import DataError, PrioryError, ServiceError
-from priory.evaluation.decisions import ABSTAIN, decide
+from priory.evaluation.decisions import ABSTAIN, Costs, decide
 from priory.evaluation.scores import Scores
 from priory.model.ledger_output import convert_ledger_to_dict
 from priory.service import changes, messages
@@ -131,22 +131,14 @@ def choose_answers(probabilities: Array, classes: Array, message: messages.Predi
     if message.costs is None and message.reject is None and message.certainty is None:
         chosen = [labels[order[0]] for order in orders]
     else:
-        costs = _read_costs(message.costs, names)
+        named = {(truth, answer): c for truth, row in (message.costs or {}).items() for answer, c in row.items()}
+        costs = Costs(named).tabulate(names, np.ones(len(names))).mistakes  # (true, answer)
         decided = decide(probabilities, classes, cost=costs, reject=message.reject, certainty=message.certainty)
         chosen = [None if label is ABSTAIN else label for label in decided.labels]
     return [
         messages.Prediction(label, row[order[0]], {names[c]: row[c] for c in order[: message.top]})
         for label, row, order in zip(chosen, rows, orders, strict=True)
     ]
-
-
-def _read_costs(costs: dict[str, dict[str, float]] | None, names: list[str]) -> Array | None:
-    if costs is None:
-        return None
-    unknown = [name for name in [*costs, *(answer for row in costs.values() for answer in row)] if name not in names]
-    if unknown:
-        raise DataError(f"costs: the model has no class {unknown[0]!r}")
-    return np.array([[costs.get(i, {}).get(j, float(i != j)) for j in names] for i in names])  # (true, answer)
 
 
 async def handle_explain(call: messages.Call) -> messages.ExplainAnswer:

@@ -53,7 +53,7 @@ class FilterThresholds(NamedTuple):
         return found
 
     def find_doubt(self, label: str, probability: float, explained: dict[str, Any]) -> str:
-        """Why a message is not given a label, empty if it is."""
+        """Why a message gets no label; empty if it gets one."""
         sides, kind = explained.get("sides", {}), explained.get("doubt", "")
         if kind == "young" and self.max_unsure > 0:
             return kind
@@ -246,9 +246,9 @@ def check_text_model(model: object, path: str) -> TextClassifier:
 def make_verdict(label: str, probability: float, explained: dict[str, Any], thresholds: FilterThresholds) -> Verdict:
     """Judge a message by the likeliest label, its probability and the ledger.
 
-    Whoever writes a message can add evidence for its label, but cannot take away what speaks against it. So its odds
-    are at most the odds by the contrary evidence alone: how many messages of its class have as much against it, by how
-    many of another class have as little for that (but even odds remain).
+    A sender can add evidence for a label, but cannot remove evidence against it. The odds are therefore capped by the
+    contrary evidence alone: the share of messages of the class with as much evidence against it, over the share of
+    messages of another class with as little evidence for theirs. The cap is never below even odds.
     """
     lines = explained["evidence"][:MAX_EVIDENCE_IN_HEADER]
     evidence = tuple((str(line["name"]), float(line["decibans"])) for line in lines)

@@ -113,9 +113,9 @@ class Service:
         request.scope[guard.IDENTITY_KEY] = identity
 
     @asynccontextmanager
-    async def take_place(self, request: Request) -> AsyncIterator[None]:
+    async def occupy_slot(self, request: Request) -> AsyncIterator[None]:
         """Count a request as active once its whole body has arrived; raise 503 if too many are active."""
-        await request.body()  # a slow upload must not occupy a place
+        await request.body()  # a slow upload must not occupy a slot
         if self._n_requests >= self.settings.limits.n_requests:
             raise ServiceError(503, "too many requests are under way; try again later")
         self._n_requests += 1
@@ -182,7 +182,7 @@ def _make_endpoint(service: Service, by_method: dict[str, ApiRoute]) -> Callable
         else:
             identity = settings.tokens.identify(request.headers.get("authorization"))
             service.admit(request, identity, route.scope)
-            async with service.take_place(request):
+            async with service.occupy_slot(request):
                 answer = await route.handler(Call(service, request, identity))
         if isinstance(answer, Response):
             return answer

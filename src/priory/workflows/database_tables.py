@@ -64,7 +64,7 @@ class Database(ABC):
         return quote_identifier(name)
 
     def place_values(self, query: str) -> str:
-        """Write the places of values in a query as the driver wants them."""
+        """Replace the placeholders of values in a query by those of the driver."""
         return query.replace(PLACE, "?")
 
 
@@ -201,14 +201,14 @@ def make_array(cells: Sequence[Any]) -> pa.Array:
 
 
 def read_arrow_type(kind: pa.DataType) -> str:
-    """What a type of Arrow is: "double", "text", "date" or "" (whole numbers, decimals, truth values)."""
+    """Classify a type of Arrow: "double", "text", "date" or "" (whole numbers, decimals, truth values)."""
     if pa.types.is_floating(kind) or pa.types.is_temporal(kind):
         return "date" if pa.types.is_temporal(kind) else "double"
     return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else ""
 
 
 def read_declared_type(kind: str) -> str:
-    """What the declared type of a column of SQLite is: "double", "text" or ""."""
+    """Classify the declared type of a column of SQLite: "double", "text" or ""."""
     if any(part in kind for part in ("REAL", "FLOA", "DOUB")):
         return "double"
     return "" if "INT" in kind or "BOOL" in kind else "text"

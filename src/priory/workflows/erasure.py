@@ -1,4 +1,4 @@
-"""What leaves a model file: receipts of forgotten rows, private releases, the record as JSON, SQL, pages and graphs."""
+"""What is made from a model file: receipts, private releases, the record as JSON, cards, SQL, pages and graphs."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def make_card(model: PathLike, key: PathLike | None = None) -> ModelCard:
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """Files made from a model, by the ending of their names, and what people should know about them."""
+    """Files made from a model, by the ending of their names, and notes for the user."""
 
     files: dict[str, bytes]
     notes: list[str]

@@ -58,7 +58,7 @@ class SelectionOptions:
     number : int, optional
         The number of rows to keep, in place of a share.
     label : str, optional
-        The class whose rows are wanted; by default "wanted", as `learn_contrast` calls it.
+        The class whose rows are wanted; by default "wanted", the class of a model made from wanted texts.
     seed : int, optional
         Draw rows with probabilities in proportion to their odds (importance resampling) with this seed; otherwise those
         with the highest odds are kept.

@@ -99,7 +99,7 @@ def _make_page_endpoint(
             _check_is_own_request(request)
             identity = service.settings.tokens.identify(f"Bearer {request.cookies.get(TOKEN_COOKIE, '')}")
             service.admit(request, identity, route.scope)
-            async with service.take_place(request):
+            async with service.occupy_slot(request):
                 return await route.handler(PageCall(service, request, identity, state))
         except (PrioryError, HTTPException) as error:
             return _answer_failure(service, request, identity, error)
