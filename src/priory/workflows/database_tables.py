@@ -64,7 +64,7 @@ class Database(ABC):
         return quote_identifier(name)
 
     def place_values(self, query: str) -> str:
-        """Replace the placeholders of values in a query by those of the driver."""
+        """Replace the placeholders of values in a query by the ones that the driver takes."""
         return query.replace(PLACE, "?")
 
 
