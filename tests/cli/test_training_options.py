@@ -67,7 +67,7 @@ def test_columns_are_chosen_left_out_and_declared(loans, run):
     assert "has no column 'jb' (did you mean 'job'?)" in err
 
 
-def test_a_prior_is_declared_by_name_by_file_or_uniform(loans, run):
+def test_a_prior_is_declared_by_name_or_uniform(loans, run):
     def prior(*options):
         train(run, *options)
         return priory.load("loans.priory").class_prior_.round(6).tolist()
@@ -75,8 +75,7 @@ def test_a_prior_is_declared_by_name_by_file_or_uniform(loans, run):
     assert prior() == [0.25, 0.75]
     assert prior("--prior", "uniform") == [0.5, 0.5]
     assert prior("--prior", "bad=0.01,good=0.99") == [0.01, 0.99]
-    write("prior.csv", ["class", "rows"], [["good", 900], ["bad", 100]])
-    assert prior("--prior", "prior.csv") == [0.1, 0.9]
+    assert prior("--prior", "good=900,bad=100") == [0.1, 0.9]
     assert run("learn", "loans.priory", "loans.csv")[0] == 0
     assert run("forget", "loans.priory", "loans.csv")[0] == 0
     assert priory.load("loans.priory").class_prior_.round(6).tolist() == [0.1, 0.9]
@@ -100,7 +99,6 @@ def test_a_declared_prior_moves_every_answer_by_the_same_odds(loans, run):
         (["--prior", "bad=x"], 2, "'bad=x' is not CLASS=NUMBER"),
         (["--prior", "bad=0.1"], 3, "the prior has no probability for class 'good'; give one"),
         (["--prior", "bd=0.1,good=0.9"], 3, "the model has no class 'bd' (did you mean 'bad'?)"),
-        (["--prior", "none.csv"], 5, "none.csv: no such file or directory"),
     ],
 )
 def test_a_prior_that_cannot_be_is_refused_and_nothing_is_written(loans, options, code, problem, run):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from priory.cli.options import FILE_PATH_TYPE, OptionSection, check_exclusive, define_option
+from priory.cli.options import OptionSection, define_option
 from priory.errors import DataError
 
 if TYPE_CHECKING:
@@ -47,13 +47,6 @@ cost_options = OptionSection(
         "no answer is allowed. The label is the answer of least expected cost.",
         is_common=True,
     ),
-    define_option(
-        "--costs FILE",
-        "The same as a table: a row for each true class (first column), a column for each answer, and perhaps a "
-        "column 'abstain'.",
-        FILE_PATH_TYPE,
-        field="cost_file",
-    ),
     define_option("--positive CLASS", "With fn and fp: the positive class. By default the rarer one."),
 )
 
@@ -71,14 +64,13 @@ threshold_option = OptionSection(
 )
 
 
-def pop_costs(given: dict[str, Any]) -> Costs | str | None:
-    """The options of `cost_options`, taken out of what a command was given: costs, or the file they are in."""
-    texts, cost_file, positive = given.pop("cost"), given.pop("cost_file"), given.pop("positive")
-    check_exclusive("--cost", "--costs")
+def pop_costs(given: dict[str, Any]) -> Costs | None:
+    """The options of `cost_options`, taken out of what a command was given."""
+    texts, positive = given.pop("cost"), given.pop("positive")
     if positive is not None and not texts:
         raise click.UsageError("--positive says what fn and fp mean; use it with --cost")
     if not texts:
-        return None if cost_file is None else str(cost_file)
+        return None
     from priory.evaluation.decisions import parse_costs
 
     try:

@@ -266,7 +266,9 @@ def _check_alpha(alpha: float) -> float:
     return alpha
 
 
-def _parse_class_numbers(text: str) -> dict[str, float]:
+def _parse_class_prior(text: str) -> str | dict[str, float]:
+    if text == "uniform":
+        return text
     numbers = {}
     for pair in text.split(","):
         name, _, number = pair.rpartition("=")  # the name of a class may have the sign
@@ -275,14 +277,6 @@ def _parse_class_numbers(text: str) -> dict[str, float]:
         except ValueError:
             raise click.BadParameter(f"{pair!r} is not CLASS=NUMBER.") from None
     return numbers
-
-
-def _parse_class_prior(text: str) -> str | dict[str, float]:
-    if text == "uniform" or "=" in text:
-        return text if text == "uniform" else _parse_class_numbers(text)
-    from priory.workflows.model_files import read_class_prior
-
-    return read_class_prior(text)
 
 
 reading_options = OptionSection(
@@ -361,8 +355,8 @@ class_options = OptionSection(
     "Classes",
     define_option(
         "--prior PRIOR",
-        "How probable the classes are where the model will be used: 'uniform', CLASS=P,... or a file with classes "
-        "and probabilities. By default as in the training rows.",
+        "How probable the classes are where the model will be used: 'uniform', or CLASS=P,... By default as in the "
+        "training rows.",
         _parse_class_prior,
         field="class_prior",
     ),

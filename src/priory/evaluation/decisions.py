@@ -49,7 +49,7 @@ class Costs:
         With two classes: the cost of a false negative and of a false positive.
     positive : str, optional
         The positive class; by default the rarer one.
-    abstain : float, or dict of true class to cost, optional
+    abstain : float, optional
         The cost of giving no answer; by default there is always an answer.
     """
 
@@ -57,7 +57,7 @@ class Costs:
     false_negative: float | None = None
     false_positive: float | None = None
     positive: str | None = None
-    abstain: float | Mapping[str, float] | None = None
+    abstain: float | None = None
 
     def tabulate(self, classes: Sequence[str], counts: Array) -> CostTable:
         """Return the cost table for these classes; ``counts`` has the number of rows of each.
@@ -72,7 +72,7 @@ class Costs:
             table[1 - positive, positive] = 1.0 if self.false_positive is None else self.false_positive
         for (truth, answer), cost in self.mistakes.items():
             table[find_class_index(truth, classes), find_class_index(answer, classes)] = cost
-        return CostTable(table, self._tabulate_abstaining(classes))
+        return CostTable(table, None if self.abstain is None else np.full(len(classes), float(self.abstain)))
 
     def find_positive(self, classes: Sequence[str], counts: Array) -> int:
         """Return the index of the positive class: the named one, or the rarer of the two."""
@@ -81,14 +81,6 @@ class Costs:
                 f"fn and fp are for two classes, and the model has {len(classes)}; give costs as TRUE:ANSWER=COST"
             )
         return int(np.argmin(counts)) if self.positive is None else find_class_index(self.positive, classes)
-
-    def _tabulate_abstaining(self, classes: Sequence[str]) -> Array | None:
-        if self.abstain is None or isinstance(self.abstain, int | float):
-            return None if self.abstain is None else np.full(len(classes), float(self.abstain))
-        absent = [label for label in classes if label not in self.abstain]
-        if absent:
-            raise DataError(f"there is no cost of giving no answer where {absent[0]!r} is true; give one")
-        return np.array([self.abstain[label] for label in classes], dtype=float)
 
 
 def parse_costs(text: str, positive: str | None = None) -> Costs:

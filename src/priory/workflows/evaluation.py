@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from priory.evaluation.label_scores import LabelScores
     from priory.evaluation.regression_scores import RegressionScores
     from priory.regression.linear_regression import BayesianLinearRegression
-    from priory.workflows.model_files import ModelOrPath, PathLike, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import ModelOrPath, Paths, TableOrTextClassifier
 
     Classifiers = Mapping[str, TableOrTextClassifier]
 
@@ -153,7 +153,7 @@ class DecisionTables:
 
 def tabulate_decisions(
     evaluation: Evaluation,
-    costs: Costs | PathLike | None = None,
+    costs: Costs | None = None,
     positive: str | None = None,
     *,
     thresholds: bool = False,
@@ -168,9 +168,8 @@ def tabulate_decisions(
     if not isinstance(scores, Scores):
         raise DataError("costs and thresholds are for models that give one class to each row")
     classes = [str(label) for label in scores.classes]
-    given = costs if costs is None or isinstance(costs, Costs) else model_files.read_costs(costs)
-    table = None if given is None else given.tabulate(classes, scores.shares)
-    names_positive = given is not None and (given.false_negative is not None or given.false_positive is not None)
+    table = None if costs is None else costs.tabulate(classes, scores.shares)
+    names_positive = costs is not None and (costs.false_negative is not None or costs.false_positive is not None)
     label = _find_positive_class(classes, scores, positive) if thresholds or names_positive else ""
     return DecisionTables(
         label,

@@ -1,4 +1,4 @@
-"""Load and save model files, and read rows of files for a model; costs and priors of classes; progress and notes."""
+"""Load and save model files, and read rows of files for a model; priors of classes; progress and notes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from numpy import ndarray as Array
 
 import priory
 from priory.errors import DataError, KindError, NotLearnedError, StaleModelError
-from priory.evaluation.decisions import ABSTAIN_NAME, Costs, find_class_index, parse_finite
+from priory.evaluation.decisions import find_class_index
 from priory.sources import FileRows, ReadOptions, RowChunk, open_files
 from priory.sources.byte_streams import ProgressCallback, format_path, ignore_progress, read_ahead
-from priory.sources.cell_parsing import RowPlaces, cast_to_text
+from priory.sources.cell_parsing import RowPlaces
 from priory.sources.column_types import ColumnOptions, InputRows, LabelReader, ModelColumns, TargetReader
 from priory.sources.discovery import format_names, make_absent_column_error
 from priory.sources.document_files import LABEL_COLUMN, TEXT_COLUMN
@@ -394,35 +394,3 @@ def declare_class_prior(model: TableOrTextClassifier, prior: DeclaredPrior | Non
     else:
         model.set_params(class_prior=prior)
     model.class_prior_  # noqa: B018  # weights that are impossible are reported here
-
-
-def read_costs(path: PathLike) -> Costs:
-    """Read a cost matrix.
-
-    The first column has the true classes, each other column the costs of the answer that it is named after; the column
-    ``abstain`` has the costs of giving no answer. An answer without a column costs 1 where it is wrong.
-    """
-    remedy = "give one for each answer, after the true class"
-    cells = {(truth, answer): cost for truth, answer, cost in _read_numbers(path, None, "a cost", remedy)}
-    abstain = {truth: cost for (truth, answer), cost in cells.items() if answer == ABSTAIN_NAME}
-    mistakes = {pair: cost for pair, cost in cells.items() if pair[1] != ABSTAIN_NAME}
-    return Costs(mistakes, abstain=abstain or None)
-
-
-def read_class_prior(path: PathLike) -> dict[str, float]:
-    """Read classes from the first column of a file, and their probabilities or counts from the second."""
-    remedy = "give classes in the first and probabilities in the second"
-    return {label: share for label, _, share in _read_numbers(path, 1, "a probability", remedy)}
-
-
-def _read_numbers(path: PathLike, n_columns: int | None, what: str, remedy: str) -> Iterator[tuple[str, str, float]]:
-    """Yield the label in the first column, the name of another column, and the number there, of every row."""
-    rows = FileTask(path).open()
-    first, *others = rows.names
-    if not others:
-        raise DataError(f"{format_path(path)}: has one column; {remedy}")
-    for chunk in rows.read_chunks((first, *others[:n_columns])):
-        labels = cast_to_text(chunk.batch.column(first)).to_pylist()
-        for name in others[:n_columns]:
-            for row, cell in enumerate(cast_to_text(chunk.batch.column(name)).to_pylist()):
-                yield labels[row], name, parse_finite(cell or "", chunk.places.locate_cell(row, name), what)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from priory.estimators.multi_label import MultiLabelClassifier
     from priory.learning.questions import Questions
     from priory.regression.linear_regression import BayesianLinearRegression
-    from priory.workflows.model_files import FileModel, ModelOrPath, PathLike, Paths, TableOrTextClassifier
+    from priory.workflows.model_files import FileModel, ModelOrPath, Paths, TableOrTextClassifier
 
 
 MAX_CLASSES_SUMMARISED = 5
@@ -269,7 +269,7 @@ def predict(
     paths: Paths | FileTask,
     *,
     threshold: float | Literal["f1"] | Mapping[str, float] | None = None,
-    costs: Costs | PathLike | None = None,
+    costs: Costs | None = None,
     top: int = 1,
     probabilities: bool = False,
     **given: Unpack[FileOptions],
@@ -286,7 +286,7 @@ def predict(
         Leave the label empty where its probability is below this. With thresholds by class, the label is the class
         that exceeds its threshold by the largest factor, or else the most probable class without a threshold. Where
         a row may have several labels, each from this probability on is given (.5 by default); "f1" chooses it.
-    costs : Costs or path, optional
+    costs : Costs, optional
         What mistakes cost; the label is the answer of least expected cost, or empty where giving none costs less.
     top : int
         How many labels to give, the most probable first: label_2, probability_2 and so on.
@@ -379,7 +379,7 @@ def open_rows(model: FileModel, task: FileTask) -> FileRows:
 def _make_rule(
     model: TableOrTextClassifier,
     threshold: float | Mapping[str, float] | None,
-    costs: Costs | PathLike | None,
+    costs: Costs | None,
     callbacks: Callbacks,
 ) -> DecisionRule:
     classes = list_class_names(model)
@@ -387,11 +387,10 @@ def _make_rule(
         return make_thresholds(threshold, classes)
     if threshold is not None:
         raise DataError("costs and thresholds exclude each other; give one of them")
-    given = costs if isinstance(costs, Costs) else model_files.read_costs(costs)
-    if given.positive is None and (given.false_negative is not None or given.false_positive is not None):
-        positive = classes[given.find_positive(classes, model.class_count_)]
+    if costs.positive is None and (costs.false_negative is not None or costs.false_positive is not None):
+        positive = classes[costs.find_positive(classes, model.class_count_)]
         callbacks.notify(f"the positive class is {positive!r}, the rarer one in training")
-    return LeastCost(given.tabulate(classes, model.class_count_))
+    return LeastCost(costs.tabulate(classes, model.class_count_))
 
 
 def list_class_names(model: TableOrTextClassifier) -> list[str]:
