@@ -287,7 +287,7 @@ def test_what_a_declared_family_cannot_make_is_neither_learned_nor_predicted(run
         assert err.startswith(f"priory: b.csv:3:2: {cell} is impossible for {family}, which takes ")
 
 
-def test_one_file_that_may_not_be_read_is_named(run, monkeypatch):
+def test_one_file_that_may_not_be_read_is_named_and_left_out_only_if_asked(run, monkeypatch):
     for label, text in TEXTS:
         folder = Path("tree") / label
         folder.mkdir(parents=True, exist_ok=True)
@@ -303,6 +303,10 @@ def test_one_file_that_may_not_be_read_is_named(run, monkeypatch):
     code, _, err = run("train", "tree", "--plain")
     assert (code, err) == (5, "priory: tree/ham/2.txt: permission denied\n")
     assert not Path("tree.priory").exists()
+    code, out, err = run("train", "tree", "--plain", "--keep-going")
+    assert code == 5
+    assert err == "priory: 1 file could not be opened (tree/ham/2.txt); the others were learned\n"
+    assert out.startswith("5 rows, 2 classes: spam 3, ham 2\n")
 
 
 @pytest.mark.parametrize(("n_bad", "counted"), [(1, "1 message"), (2, "2 messages")])

@@ -336,7 +336,7 @@ def test_an_empty_message_in_a_folder_is_an_empty_text(tmp_path):
     assert [text for _, text in rows(tmp_path)] == ["", "s\n\nx"]
 
 
-def test_a_message_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+def test_a_message_that_may_not_be_read_is_named_and_left_out_only_if_asked(tmp_path, monkeypatch):
     for part in ("cur", "new", "tmp"):
         (tmp_path / part).mkdir()
     for name in "123":
@@ -351,6 +351,10 @@ def test_a_message_that_may_not_be_read_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(DocumentReader, "_read_texts", forbid)
     with pytest.raises(PermissionError, match="cur/2"):
         rows(tmp_path)
+    found = open_files([str(tmp_path)], ReadOptions(keep_going=True, reader="text"))
+    texts = [text for chunk in found.read_chunks(("text",)) for text in chunk.batch.column("text").to_pylist()]
+    assert texts == ["message 1", "message 3"]
+    assert found.files[0].unreadable == [str(tmp_path / "cur" / "2")]
 
 
 @pytest.mark.parametrize(

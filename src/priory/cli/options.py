@@ -292,6 +292,7 @@ reading_options = OptionSection(
     ),
     define_option("--no-quotes", "Treat quotation marks in a CSV as ordinary characters.", not_, field="quotes"),
     define_option("--skip-bad N", parse=click.IntRange(0), field="max_bad_lines"),
+    define_option("--keep-going"),
     define_option(
         "--no-mail-headers",
         "Learn only the subject and the body of mail. A model remembers it.",

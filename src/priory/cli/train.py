@@ -16,7 +16,7 @@ from priory.cli.decision_options import engine_options, pop_engine_options
 if TYPE_CHECKING:
     from priory.leakage.findings import Findings
 
-MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN = 10, 12
+MAX_CLASSES_SHOWN, MAX_COLUMNS_SHOWN, MAX_UNREADABLE_SHOWN = 10, 12, 5
 
 
 @options.sectioned_command(
@@ -101,6 +101,12 @@ def train_command(
         _print_summary(result, model_path, report_path)
     else:
         _print_regression(result, model_path)
+    if unreadable := getattr(result, "unreadable_files", ()):  # the model is written; the exit code says it lacks them
+        named = ", ".join(unreadable[:MAX_UNREADABLE_SHOWN])
+        from priory.workflows.model_files import format_count  # not before the files are read
+
+        count = format_count(len(unreadable), "file")
+        raise PermissionError(13, f"{count} could not be opened ({named}); the others were learned")
 
 
 def _train_labels(task: workflows.FileTask, separator: str, hierarchy: bool, model_path: str, json_: bool) -> None:

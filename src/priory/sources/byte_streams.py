@@ -196,6 +196,8 @@ class ReadOptions:
         How many invalid lines of JSON are skipped; one more is an error.
     quotes : bool
         Whether a quotation mark in a CSV opens a quoted cell; otherwise it is an ordinary character.
+    keep_going : bool
+        Skip documents that may not be opened; otherwise they are errors.
     text_column : str, optional
         Read files that are not tables as documents, each of which is one row with its text in this column. A file is a
         table if its first bytes or its name say so, or if its header has this column. By default only folders with one
@@ -215,6 +217,7 @@ class ReadOptions:
     ragged: str = "error"
     max_bad_lines: int = 0
     quotes: bool = True
+    keep_going: bool = False
     text_column: str | None = None
     has_header: bool = True
     table: str | None = None

@@ -43,6 +43,7 @@ class DocumentReader(FileReader):
         self.path, self.files, self.kind, self.options = root, files, kind, options
         self.report_progress = report_progress
         self.flags: dict[str, int] = {}
+        self.unreadable: list[str] = []
 
     @property
     def reader(self) -> Reader:
@@ -68,8 +69,13 @@ class DocumentReader(FileReader):
     def _read_rows(self) -> Iterator[tuple[str, str, str]]:
         for label, file in self.files:
             path = format_path(file)
-            for number, text in enumerate(self._read_texts(file)):
-                yield label or "", f"{path}#{number + 1}" if number else path, text
+            try:
+                for number, text in enumerate(self._read_texts(file)):
+                    yield label or "", f"{path}#{number + 1}" if number else path, text
+            except PermissionError:
+                if not self.options.keep_going:
+                    raise
+                self.unreadable.append(path)
 
     def _read_texts(self, file: Path) -> Iterator[str]:
         if self.kind == "text":

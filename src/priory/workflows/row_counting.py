@@ -102,6 +102,7 @@ class CountedRows:
     n_skipped: int = 0
     n_coerced: Counter[str] = field(default_factory=Counter)  # cells, by column
     flags: Counter[str] = field(default_factory=Counter)  # messages, by what was odd about them
+    unreadable: tuple[str, ...] = ()
     mapped: frozenset[str] = frozenset()  # labels that were replaced by others
 
     def __add__(self, other: CountedRows) -> CountedRows:
@@ -112,6 +113,7 @@ class CountedRows:
             self.n_skipped + other.n_skipped,
             self.n_coerced + other.n_coerced,
             self.flags + other.flags,
+            tuple(sorted(self.unreadable + other.unreadable)),
             self.mapped | other.mapped,
         )
 
@@ -149,6 +151,7 @@ def count_rows(plan: TrainingPlan, rows: FileRows, chunks: Iterator[RowChunk], f
         sum(getattr(file, "skipped", 0) for file in rows.files),
         plan.columns.n_coerced,
         sum((Counter(getattr(file, "flags", {})) for file in rows.files), Counter()),
+        tuple(path for file in rows.files for path in getattr(file, "unreadable", [])),
         frozenset(getattr(reader, "mapped", ())),
     )
 

@@ -59,6 +59,8 @@ class TrainingResult:
         Columns that were left out because they are empty.
     identifiers : dict of str to str
         Columns that were left out because they identify rows instead of describing them, with the reason.
+    unreadable_files : tuple of str
+        Files that were left out because they may not be read, where ``ReadOptions(keep_going=True)`` asks for that.
     sample, labels : rows as the library takes them and their labels, or None
         Drawn uniformly from all rows; None after a plain training.
     scores : Scores or None
@@ -76,6 +78,7 @@ class TrainingResult:
     families: dict[str, str]
     empty_columns: list[str]
     identifiers: dict[str, str] = field(default_factory=dict)
+    unreadable_files: tuple[str, ...] = ()
     sample: InputRows | None = None
     labels: Array | None = None
     scores: Scores | None = None
@@ -360,6 +363,7 @@ def train(
         describe_families(model),
         inferred.empty,
         inferred.identifiers,
+        counted.unreadable,
         source=model_files.describe_source(rows),
     )
     if judge and not options.plain:
