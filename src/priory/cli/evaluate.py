@@ -74,6 +74,7 @@ def evaluate_command(
     """
     positive = given["positive"]
     costs = pop_costs({**given, "positive": positive if given["cost"] else None})
+    options.check_exclusive("--groups", "--time")
     from priory.workflows.evaluation import tabulate_decisions
 
     judging = workflows.JudgingOptions(**judging_options.pop(given))

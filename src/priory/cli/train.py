@@ -105,8 +105,8 @@ def train_command(
         named = ", ".join(unreadable[:MAX_UNREADABLE_SHOWN])
         from priory.workflows.model_files import format_count  # not before the files are read
 
-        count = format_count(len(unreadable), "file")
-        raise PermissionError(13, f"{count} could not be opened ({named}); the others were learned")
+        n_files = format_count(len(unreadable), "file")
+        raise PermissionError(13, f"{n_files} could not be opened ({named}); the others were learned")
 
 
 def _train_labels(task: workflows.FileTask, separator: str, hierarchy: bool, model_path: str, json_: bool) -> None:
