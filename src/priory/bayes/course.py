@@ -207,14 +207,6 @@ def _build_exercise(name: str, fields: dict[str, Any]) -> Exercise:
     return Exercise(name, fields["page"], answer=read_answer(fields["answer"]), mistakes=mistakes, **texts)
 
 
-if __name__ == "__main__":
-    written = format_exercises(list_exercises())
-    if sys.argv[1:]:
-        Path(sys.argv[1]).write_text(written, encoding="utf-8")
-    else:
-        print(written, end="")
-
-
 def inbox() -> tuple[list[dict[str, Any]], list[str]]:
     """About 300 short messages (sender, hour, number of links, text) and their labels: spam, urgent or normal.
 
@@ -226,3 +218,11 @@ def inbox() -> tuple[list[dict[str, Any]], list[str]]:
     labels = [line.pop("label") for line in lines]
     numbers = ({"hour": int(line["hour"]) if line["hour"] else None, "links": int(line["links"])} for line in lines)
     return [{**line, **number} for line, number in zip(lines, numbers, strict=True)], labels
+
+
+if __name__ == "__main__":
+    written = format_exercises(list_exercises())
+    if sys.argv[1:]:
+        Path(sys.argv[1]).write_text(written, encoding="utf-8")
+    else:
+        print(written, end="")

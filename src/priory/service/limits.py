@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TextIO
+from typing import ClassVar, TextIO
 from urllib.parse import urlsplit
 
 import h11
@@ -68,63 +68,64 @@ class JoiningTransport(asyncio.Transport):
             self._transport.write(b"".join(parts))
 
 
-def make_protocol(limits: Limits) -> type[H11Protocol]:
-    """Return uvicorn's protocol with a deadline for each request to arrive, from its first byte or the connection."""
+class DeadlineProtocol(H11Protocol):
+    """uvicorn's protocol with a deadline for each request to arrive, from its first byte or the connection."""
 
-    class DeadlineProtocol(H11Protocol):
-        transport: JoiningTransport
-        _deadline: asyncio.TimerHandle | None = None
-        _waits_since = 0.0
-        _n_discarded_bytes = 0
+    limits: ClassVar[Limits]
+    transport: JoiningTransport
+    _deadline: asyncio.TimerHandle | None = None
+    _waits_since = 0.0
+    _n_discarded_bytes = 0
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(
-                JoiningTransport(transport, self.loop, lambda: self.conn.their_state is h11.SEND_BODY)
-            )
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(JoiningTransport(transport, self.loop, lambda: self.conn.their_state is h11.SEND_BODY))
+        self._start_deadline()
+        if len(self.connections) > self.limits.n_connections:
+            waiting = [c for c in self.connections if isinstance(c, DeadlineProtocol) and c.waits and c is not self]
+            # if every other connection is busy, close the new one
+            min(waiting, key=DeadlineProtocol.find_rank, default=self).transport.abort()
+
+    @property
+    def waits(self) -> bool:
+        """Whether no request is being answered: none has arrived completely, or the answer was sent."""
+        return self._deadline is not None or self.cycle is None or self.cycle.response_complete
+
+    def find_rank(self) -> tuple[bool, float]:
+        """Return the sort key among idle connections; the smallest is closed first."""
+        has_token = self.scope is not None and self.scope.get(IDENTITY_KEY, LOCAL_USER) is not LOCAL_USER
+        return has_token, self._waits_since
+
+    def data_received(self, data: bytes) -> None:
+        # the answer was sent, and the rest of the body is read and discarded
+        if self.transport.is_lingering:
+            self._n_discarded_bytes += len(data)
+            if self._n_discarded_bytes > self.limits.many_bodies_bytes:
+                self.transport.abort()
+            return
+        if self._deadline is None:
             self._start_deadline()
-            if len(self.connections) > limits.n_connections:
-                waiting = [c for c in self.connections if isinstance(c, DeadlineProtocol) and c.waits and c is not self]
-                # if every other connection is busy, close the new one
-                min(waiting, key=DeadlineProtocol.find_rank, default=self).transport.abort()
-
-        @property
-        def waits(self) -> bool:
-            """Whether no request is being answered: none has arrived completely, or the answer was sent."""
-            return self._deadline is not None or self.cycle is None or self.cycle.response_complete
-
-        def find_rank(self) -> tuple[bool, float]:
-            """Return the sort key among idle connections; the smallest is closed first."""
-            has_token = self.scope is not None and self.scope.get(IDENTITY_KEY, LOCAL_USER) is not LOCAL_USER
-            return has_token, self._waits_since
-
-        def data_received(self, data: bytes) -> None:
-            # the answer was sent, and the rest of the body is read and discarded
-            if self.transport.is_lingering:
-                self._n_discarded_bytes += len(data)
-                if self._n_discarded_bytes > limits.many_bodies_bytes:
-                    self.transport.abort()
-                return
-            if self._deadline is None:
-                self._start_deadline()
-            super().data_received(data)
-            # the request is complete, or the connection cannot be used any more
-            if self.conn.their_state is not h11.SEND_BODY and self.conn.their_state is not h11.IDLE:
-                self._stop_deadline()
-
-        def connection_lost(self, exc: Exception | None) -> None:
+        super().data_received(data)
+        # the request is complete, or the connection cannot be used any more
+        if self.conn.their_state is not h11.SEND_BODY and self.conn.their_state is not h11.IDLE:
             self._stop_deadline()
-            super().connection_lost(exc)
 
-        def _start_deadline(self) -> None:
-            self._waits_since = self.loop.time()
-            self._deadline = self.loop.call_later(limits.receive_seconds, self.transport.abort)
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_deadline()
+        super().connection_lost(exc)
 
-        def _stop_deadline(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
+    def _start_deadline(self) -> None:
+        self._waits_since = self.loop.time()
+        self._deadline = self.loop.call_later(self.limits.receive_seconds, self.transport.abort)
 
-    return DeadlineProtocol
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def make_protocol(limits: Limits) -> type[DeadlineProtocol]:
+    """Return the protocol with these limits; uvicorn makes an instance of the class for each connection."""
+    return type("LimitedProtocol", (DeadlineProtocol,), {"limits": limits})
 
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})  # against DNS rebinding, other Host headers are rejected

@@ -309,11 +309,7 @@ class Call:
     def read_query_number(self, name: str, default: int, largest: int) -> int:
         """Return a whole number from 0 to ``largest`` from the query string."""
         given = self.request.query_params.get(name)
-        if given is None:
-            return default
-        if not given.isascii() or not given.isdigit() or len(given) > 16 or int(given) > largest:
-            raise DataError(f"{name} must be a whole number from 0 to {largest}")
-        return int(given)
+        return default if given is None else parse_whole_number(given, name, largest)
 
     async def read_message(self, message_type: type[MessageT]) -> MessageT:
         """Decode the body as JSON; an empty body is an empty object."""
@@ -350,6 +346,13 @@ class Call:
         if isinstance(given, UnsetType) or not isinstance(other, UnsetType):
             raise ServiceError(409, f"this model takes {'texts' if kind == 'text' else 'rows'!r}, and nothing else")
         return RowBatch(kind, tuple(given), None if isinstance(labels, UnsetType) else tuple(labels))
+
+
+def parse_whole_number(text: str, name: str, largest: int = 2**53) -> int:
+    """Parse a whole number of a query or a form."""
+    if not text.isascii() or not text.isdigit() or len(text) > 16 or int(text) > largest:
+        raise DataError(f"{name} must be a whole number from 0 to {largest}")
+    return int(text)
 
 
 def _decode_lines(body: bytes, message_type: type[MessageT]) -> MessageT:

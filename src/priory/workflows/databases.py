@@ -162,7 +162,8 @@ def train_table(task: FileTask, *, options: TrainingOptions) -> TrainingResult:
         learn_table(model, rows, target)
         declare_class_prior(model, options.class_prior)
         model.target_, model.missing_ = target, ()
-        n_rows, empty = int(model.class_count_.sum()), [n for n in names if not is_filled(model, n)]
+        learned = {part for known in model.schema_ for part in (known, known.rpartition(" (")[0])}  # dates have parts
+        n_rows, empty = int(model.class_count_.sum()), [name for name in names if name not in learned]
         result = TrainingResult(model, n_rows, describe_families(model), empty, source=url.partition("?")[0])
         if model.calibrate:
             result.scores = evaluate_partitions(model, rows.select_labelled(target), target)
@@ -240,8 +241,3 @@ def describe_reading(model: NaiveBayes, rows: DatabaseTable, names: Sequence[str
     doubles = [repr(name) for name in names if name in rows.doubles]
     if doubles:
         yield f"{', '.join(doubles)}: doubles, whose cells are read, because their sums are exact here only"
-
-
-def is_filled(model: NaiveBayes, name: str) -> bool:
-    """Whether a column of the table has a learned cell."""
-    return any(name in (known, known.rpartition(" (")[0]) for known in model.schema_)

@@ -21,7 +21,7 @@ from priory.export.report_page import draw_bar
 from priory.model.ledger_output import DECIBANS_PER_NAT, find_widest, format_value
 from priory.plots.canvas import render_inline_svg
 from priory.service.labelled_rows import Row, RowBatch, RowLabel
-from priory.service.messages import Call
+from priory.service.messages import Call, parse_whole_number
 from priory.service.model_store import ServedModel
 from priory.service.pages.page_state import LabelQueue, PageState
 from priory.service.tokens import Identity
@@ -144,10 +144,7 @@ class FormFields:
         return self._values.get(name, [])
 
     def read_number(self, name: str) -> int:
-        value = self.get(name)
-        if not value.isascii() or not value.isdigit() or len(value) > 16:
-            raise DataError(f"{name} must be a whole number")
-        return int(value)
+        return parse_whole_number(self.get(name), name)
 
 
 class PageCall(Call):
