@@ -41,15 +41,18 @@ class Metrics:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._counters: dict[tuple[str, LabelSet], float] = defaultdict(float)
-        self._histograms: dict[tuple[str, LabelSet], list[float]] = {}
+        self._counters: dict[str, dict[LabelSet, float]] = defaultdict(lambda: defaultdict(float))
+        # one count for each bucket, one for +Inf, and the sum of seconds
+        self._histograms: dict[str, dict[LabelSet, list[float]]] = defaultdict(
+            lambda: defaultdict(lambda: [0.0] * (len(BUCKETS) + 2))
+        )
         self._gauges: dict[str, Callable[[], float]] = {}
         self._models: set[str] = set()
         self._traffic: dict[tuple[int, str], Counter[tuple[str, str]]] = {}  # by hour and model
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         with self._lock:
-            self._counters[name, tuple(sorted(labels.items()))] += amount
+            self._counters[name][tuple(sorted(labels.items()))] += amount
 
     def count_model(self, model: str, outcome: str) -> None:
         """Count a request of a model; only so many models have a label of their own."""
@@ -79,10 +82,8 @@ class Metrics:
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Add a duration to a histogram."""
-        key = name, tuple(sorted(labels.items()))
         with self._lock:
-            # one count for each bucket, one for +Inf, and the sum of seconds
-            counts = self._histograms.setdefault(key, [0.0] * (len(BUCKETS) + 2))
+            counts = self._histograms[name][tuple(sorted(labels.items()))]
             counts[bisect_left(BUCKETS, seconds)] += 1
             counts[-1] += seconds
 
@@ -95,19 +96,15 @@ class Metrics:
 
     def format(self) -> str:
         """Return all metrics in the text format of Prometheus."""
-        with self._lock:
-            counters = dict(self._counters)
-            histograms = {key: list(counts) for key, counts in self._histograms.items()}
         lines = []
-        for name in sorted({name for name, _ in counters}):
-            lines += _format_header(name, "counter")
-            lines += [
-                f"{name}{_format_labels(own)} {value:g}" for (n, own), value in sorted(counters.items()) if n == name
-            ]
-        for name in sorted({name for name, _ in histograms}):
-            lines += _format_header(name, "histogram")
-            for (other, own), counts in sorted(histograms.items()):
-                lines += _format_histogram(name, own, counts) if other == name else []
+        with self._lock:
+            for name, values in sorted(self._counters.items()):
+                lines += _format_header(name, "counter")
+                lines += [f"{name}{_format_labels(own)} {value:g}" for own, value in sorted(values.items())]
+            for name, found in sorted(self._histograms.items()):
+                lines += _format_header(name, "histogram")
+                for own, counts in sorted(found.items()):
+                    lines += _format_histogram(name, own, counts)
         for name, read in sorted(self._gauges.items()):
             kind = "counter" if name.endswith("_total") else "gauge"
             lines += [*_format_header(name, kind), f"{name} {read():.17g}"]

@@ -15,7 +15,7 @@ from weakref import finalize
 
 import pyarrow as pa
 
-from priory.errors import DataError, MissingDependencyError, ModelTooLargeError, import_extra, suggest_name
+from priory.errors import DataError, ModelTooLargeError, import_extra, suggest_name
 from priory.sources.byte_streams import MAX_UNPACK_RATIO, MIN_UNPACK_LIMIT, ProgressCallback, format_path
 from priory.sources.cell_parsing import FileReader, RowChunk, check_column_names
 
@@ -131,12 +131,7 @@ class DuckDBTable:
     """A table of a DuckDB database."""
 
     def __init__(self, path: str, wanted: str | None) -> None:
-        try:
-            import duckdb
-        except ImportError as error:
-            raise MissingDependencyError(
-                f"{format_path(path)}: needs duckdb: pip install 'priory[duckdb]'.", name=error.name
-            ) from None
+        duckdb = import_extra("duckdb", f"{format_path(path)}: needs duckdb", "'priory[duckdb]'")
         try:
             self.connection = duckdb.connect(path, read_only=True)
             finalize(self, self.connection.close)

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import pyarrow as pa
 
-from priory.errors import DataError, MissingDependencyError, suggest_name
+from priory.errors import DataError, import_extra, suggest_name
 from priory.sources.record_files import DATABASE_SCHEMES, choose_table, quote_identifier
 from priory.workflows.partitions import ContextT, PartitionedRows, PartT, Sum, Task
 
@@ -32,7 +32,6 @@ PLACE = "\0"  # of a value in a query: no name can hold it
 class Database(ABC):
     """An open database, read-only."""
 
-    extra: ClassVar[str]  # what its driver is, and the extra that installs it
     collation: ClassVar[str]  # under which equal strings are the same bytes
 
     def __init__(self, connection: Any) -> None:
@@ -71,11 +70,12 @@ class Database(ABC):
 class DuckDB(Database):
     """A file of DuckDB."""
 
-    extra, collation = "duckdb", ""
+    collation = ""
 
     @classmethod
     def connect(cls, url: str) -> DuckDB:
-        return cls(_import_driver(cls.extra, cls.extra).connect(find_path(url), read_only=True))
+        driver = import_extra("duckdb", "duckdb://: needs duckdb", "'priory[duckdb]'")
+        return cls(driver.connect(find_path(url), read_only=True))
 
     def list_tables(self) -> list[str]:
         query = "SELECT table_name FROM information_schema.tables ORDER BY table_name"
@@ -114,7 +114,7 @@ class RowDatabase(Database):
 class SQLite(RowDatabase):
     """A file of SQLite, whose columns hold doubles if their declared type says so."""
 
-    extra, collation = "sqlite", " COLLATE BINARY"
+    collation = " COLLATE BINARY"
 
     @classmethod
     def connect(cls, url: str) -> SQLite:
@@ -133,7 +133,7 @@ class SQLite(RowDatabase):
 class PostgreSQL(RowDatabase):
     """A database of a PostgreSQL server."""
 
-    extra, collation = "postgresql", ' COLLATE "C"'
+    collation = ' COLLATE "C"'
     types: ClassVar[Mapping[str, tuple[int, ...]]] = {
         "double": (700, 701),
         "text": (18, 19, 25, 1042, 1043),
@@ -142,7 +142,8 @@ class PostgreSQL(RowDatabase):
 
     @classmethod
     def connect(cls, url: str) -> PostgreSQL:
-        connection = _import_driver("psycopg", cls.extra).connect(url, autocommit=True)
+        driver = import_extra("psycopg", "postgresql://: needs psycopg", "'priory[postgresql]'")
+        connection = driver.connect(url, autocommit=True)
         connection.execute("SET default_transaction_read_only = on")
         return cls(connection)
 
@@ -178,15 +179,6 @@ DATABASES: dict[str, type[Database]] = dict(zip(DATABASE_SCHEMES, (DuckDB, SQLit
 def find_path(url: str) -> str:
     """The file that a URL names."""
     return unquote(url.partition("://")[2].removeprefix("/"))
-
-
-def _import_driver(name: str, extra: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{extra}://: needs {name}: pip install 'priory[{extra}]'.", name=error.name
-        ) from None
 
 
 def make_array(cells: Sequence[Any]) -> pa.Array:
