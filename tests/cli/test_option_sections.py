@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from priory.cli import options
+from priory.cli.entry_point import HOMES, app
 from priory.cli.options import OptionSection, check_exclusive, define_option, sectioned_command
 from priory.workflows import ColumnOptions, ReadOptions, TrainingOptions
 
@@ -22,6 +23,14 @@ def test_every_option_fills_a_field_and_every_field_has_an_option(record, sectio
     names = [name for section in sections for name in section.names]
     assert len(names) == len(set(names))
     assert set(names) - without_field == {field.name for field in fields(record)} - without_option
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_option_says_what_it_does(name):
+    command = app.get_command(None, name)
+    context = click.Context(command)
+    records = [option.get_help_record(context) for option in command.params if isinstance(option, click.Option)]
+    assert [flags for flags, text in filter(None, records) if len(text) < len("Print JSON.")] == []
 
 
 @dataclass(frozen=True)
