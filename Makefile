@@ -102,6 +102,7 @@ benchmark: $(READY) ## measure speed and quality again (writes benchmarks/result
 	$(PYTHON) benchmarks/jobs.py --write
 	$(PYTHON) benchmarks/streaming_mixed.py --write
 	$(PYTHON) benchmarks/installing.py --write
+	$(PYTHON) benchmarks/limited_api.py --write
 	$(PYTHON) benchmarks/service.py --write
 	$(PYTHON) benchmarks/service.py --soak --write
 	for part in load soak calls backups; do $(PYTHON) benchmarks/service_crashes.py $$part --write; done

@@ -33,7 +33,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (781, 6),
     "calibration": (3_243, 15),
-    "cli": (1_729, 14),
+    "cli": (1_731, 14),
     "core": (1_940, 16),
     "estimators": (1_817, 15),
     "evaluation": (986, 12),
@@ -45,7 +45,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "naive_bayes": (876, 5),
     "plots": (806, 6),
     "regression": (1_349, 9),
-    "service": (3_887, 23),
+    "service": (3_886, 23),
     "sources": (2_198, 12),
     "storage": (1_600, 10),
     "tables": (873, 7),

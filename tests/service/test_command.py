@@ -109,6 +109,13 @@ def test_a_check_finds_what_should_be_gone(run, here):
     assert "ok: 'ben' occurs in no file" in out
 
 
+def test_without_its_packages_the_command_says_how_to_get_them():
+    code = "import sys; sys.modules['h11'] = None; from priory.__main__ import run_program; run_program()"
+    done = subprocess.run([sys.executable, "-c", code, "serve", "--demo"], capture_output=True, text=True)
+    assert done.stderr == "priory: a service needs packages of its own: pip install 'priory[serve]'.\n"
+    assert done.returncode != 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import click
 
 from priory.cli.options import add_option
+from priory.errors import import_extra
 
 if TYPE_CHECKING:
     from priory.service.server import ServiceSettings
@@ -53,6 +54,7 @@ def serve_command(folder: Path | None, demo: bool, check: bool, search: tuple[st
     What is learned or forgotten is on disk before it is acknowledged. Without tokens only this machine may connect. The
     page is at the address that is printed, and the API is described at /openapi.json.
     """
+    import_extra("priory.service.server", "a service needs packages of its own", "'priory[serve]'")
     if given["add_token"] is not None or given["remove_token"] is not None or given["list_tokens"]:
         _change_tokens(given["token_file"], given["add_token"], given["scope"], given["remove_token"])
         return

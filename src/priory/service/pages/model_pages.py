@@ -14,7 +14,6 @@ import priory
 from priory import plots
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.evaluation.comparison import compare_scores
-from priory.evaluation.scores import Scores
 from priory.export.report_sections import describe_membership, list_overall_scores
 from priory.export.strongest_evidence import ClassEvidence, find_strongest_evidence
 from priory.service.changes import DeleteRequest, ForgetRequest, UndoRequest
@@ -225,7 +224,7 @@ def compare_models(
         share[:, places] = predict_rows(model, RowBatch(model.entry.kind, tuple(own)))
     given, sure = np.array(classes, dtype=object)[shares.argmax(axis=2)], shares.max(axis=2)  # (models, rows)
     largest = np.argsort(-np.abs(shares[0] - shares[1]).sum(axis=1), kind="stable")[:MAX_DIFFERENCES]
-    scores = [Scores.of(labels, share, classes) for share in shares] if labels else []
+    scores = [priory.Scores.of(labels, share, classes) for share in shares] if labels else []
     shown = labels or [""] * len(rows[0])
     return {
         "names": names,
