@@ -179,7 +179,7 @@ def make_text_model(rng: np.random.Generator, model: str = "binary", **options: 
 def make_text_column(rng: np.random.Generator) -> Any:
     options: list[dict[str, Any]] = [
         {},
-        {"model": "multinomial", "min_df": 2},
+        {"model": "multinomial"},
         {"model": "bernoulli"},
         {"buckets": 64},
         {"vocabulary": ("cash", "win", "日本語"), "unknown": True},
@@ -214,7 +214,6 @@ CATEGORIES = {"colour": draw_category, "shape": draw_category}
 TEXT_OPTIONS: dict[str, dict[str, Any]] = {
     "hashed": {"buckets": 32},
     "fixed vocabulary": {"vocabulary": ["win", "cash", "été"], "unknown": True},
-    "min_df, max_features": {"min_df": 2, "max_features": 5},
 }
 TEXT_COLUMN = {"text": draw_text}
 KINDS: list[Kind] = [

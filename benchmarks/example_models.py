@@ -48,12 +48,12 @@ def make_examples() -> list[Example]:
     hashed = pr.families.Text(buckets=8)
     text_options: list[dict[str, Any]] = [
         {},
-        {"model": "multinomial", "ngram_range": (1, 2), "min_df": 2},
+        {"model": "multinomial", "ngram_range": (1, 2)},
         {"buckets": 8},
         {"vocabulary": ["win", "lunch"], "unknown": True, "alpha": "evidence"},
         {"model": "bernoulli", "class_prior": {"ham": 0.5, "spam": 0.5}},
         {"model": "bernoulli", "stop_words": ["at"], "alpha": 0.5},
-        {"model": "multinomial", "max_df": 0.9, "max_features": 5, "class_prior": [0.3, 0.7], "calibrate": False},
+        {"model": "multinomial", "max_tokens": 5, "class_prior": [0.3, 0.7], "calibrate": False},
         {"refine": True, "analyzer": "char", "ngram_range": (2, 2)},
     ]
     drop_ins = [

@@ -50,7 +50,6 @@ ESTIMATORS: list[tuple[Callable[..., Any], dict[str, list[Any]]]] = [
             "estimate": ["bayes", "ml", "odd"],
             "class_prior": ["estimated", "uniform", [0.5, 0.5], {"x": 2}, "odd"],
             "calibrate": ["loo", False],
-            "missing": ["ignore", "error"],
         },
     ),
     (
@@ -61,7 +60,6 @@ ESTIMATORS: list[tuple[Callable[..., Any], dict[str, list[Any]]]] = [
             "buckets": [None, 8, 0, -1, 10**12],
             "ngram_range": [(1, 1), (1, 2), (2, 1), (0, 0)],
             "vocabulary": [None, ["cash"], [], [1]],
-            "min_df": [1, 2, -1, 0.5],
         },
     ),
     (nb.GaussianNB, {"priors": [None, [0.5, 0.5], [2, 3]]}),

@@ -167,7 +167,6 @@ PARAMETERS = [
     ({"alpha": np.nan}, "alpha is nan; use a number from 0 to 1e+100, or None."),
     ({"alpha": float("1e400")}, "alpha is inf; use a number from 0 to 1e+100, or None."),
     ({"estimate": "best"}, "estimate is 'best'; use one of ml, map, mean, predictive."),
-    ({"missing": "drop"}, "missing is 'drop'; use 'ignore' or 'error'."),
     ({"class_prior": "flat"}, "class_prior is 'flat'; use 'estimated', 'uniform', or probabilities."),
     ({"families": "normal"}, "families of column 'x0' is 'normal'; use 'auto', a family, or one of "),
     ({"families": {"height": Gaussian}}, "families names column 'height', which is not in the table."),
@@ -199,13 +198,6 @@ def test_bad_priors(prior, message):
 def test_labels_cannot_be_gaussian():
     with pytest.raises(KindError, match="column 'c' holds labels; Gaussian needs numbers"):
         pr.NaiveBayes({"c": Gaussian}).fit([{"c": "x"}, {"c": "y"}], [0, 1])
-
-
-def test_missing_cells_can_be_forbidden():
-    with pytest.raises(DataError, match=r"row 1, column 'x0' is missing \(NaN\); fill it, or set missing='ignore'."):
-        pr.NaiveBayes(missing="error").fit([[1.0], [np.nan]], [0, 1])
-    with pytest.raises(DataError, match=r"row 0, column 'c' is missing"):
-        pr.NaiveBayes(missing="error").fit([{"c": None}, {"c": "x"}], [0, 1])
 
 
 @pytest.mark.filterwarnings("ignore:no class has two rows")

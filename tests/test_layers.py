@@ -154,5 +154,4 @@ def test_few_modules_own_each_kernel():
         ("text", "text/text_model.py"),
         ("text", "text/token_features.py"),
         ("text", "text/tokenizer.py"),
-        ("token_spans", "text/tokenizer.py"),
     }

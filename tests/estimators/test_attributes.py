@@ -27,7 +27,7 @@ def text_models():
     yield from (priory.TextClassifier(alpha=alpha) for alpha in ("evidence", 0))
     yield priory.TextClassifier(refine=True)
     yield from (priory.TextClassifier(buckets=64), priory.TextClassifier(buckets=64, calibrate=False))
-    yield from (priory.TextClassifier(vocabulary=["cash"], unknown=True), priory.TextClassifier(min_df=2))
+    yield from (priory.TextClassifier(vocabulary=["cash"], unknown=True), priory.TextClassifier(max_tokens=9))
     yield from (priory.TextClassifier(unlabelled=True), priory.MultiLabelClassifier())
 
 

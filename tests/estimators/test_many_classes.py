@@ -58,7 +58,7 @@ def test_texts_are_answered_in_parts(monkeypatch):
 
 def test_answers_that_do_not_fit_into_memory_are_refused_in_one_line(monkeypatch):
     model = pr.NaiveBayes(calibrate=False).fit(COUNTS, LABELS)
-    monkeypatch.setattr(learned, "find_memory_limit", lambda: 2**15)
+    monkeypatch.setattr("priory.core.sharding.find_memory_limit", lambda: 2**15)
     with pytest.raises(ModelTooLargeError) as caught:
         model.predict_proba(COUNTS)
     assert str(caught.value) == (
@@ -70,13 +70,13 @@ def test_answers_that_do_not_fit_into_memory_are_refused_in_one_line(monkeypatch
 
 def test_counts_that_do_not_fit_into_memory_are_refused_before_they_are_made(monkeypatch):
     monkeypatch.setattr("priory.core.column_kernels.MAX_COUNTS_UNCHECKED", 1000)
-    monkeypatch.setattr("priory.core.column_kernels.find_memory_limit", lambda: 2**12)
+    monkeypatch.setattr("priory.core.sharding.find_memory_limit", lambda: 2**14)
     numbers, group = np.arange(200.0)[:, None], np.arange(200) % 50
     with pytest.raises(ModelTooLargeError) as caught:
         pr.NaiveBayes().fit(numbers, group)
     assert str(caught.value) == (
         "counts of 200 different values in 50 classes need about 0 GiB, and this machine has 0; use fewer classes, "
-        "round numbers, or declare a family that counts no values, such as families='gaussian'."
+        "round numbers, or declare a family that counts no values: families='gaussian'."
     )
     assert pr.NaiveBayes("gaussian").fit(numbers, group).classes_.tolist() == list(range(50))
 

@@ -42,7 +42,7 @@ CASES = {
     "textbook": (priory.NaiveBayes.textbook(m=1), TABLE.drop(columns="note"), LABELS, None),
     "declared classes": (priory.NaiveBayes(class_prior=[0.2, 0.8]), TABLE[["age"]], LABELS, WEIGHTS),
     "text": (priory.TextClassifier(), TABLE[["note"]], LABELS, None),
-    "text, dropped words": (priory.TextClassifier("multinomial", min_df=3), TABLE[["note"]], LABELS, WEIGHTS),
+    "text, occurrences": (priory.TextClassifier("multinomial"), TABLE[["note"]], LABELS, WEIGHTS),
     "hashed text": (priory.TextClassifier(buckets=64), TABLE[["note"]], LABELS, None),
     "GaussianNB": (GaussianNB(), COUNTS, LABELS, WEIGHTS),
     "MultinomialNB": (MultinomialNB(), COUNTS, LABELS, None),

@@ -7,7 +7,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
-from sklearn.tree import DecisionTreeClassifier
 
 import priory as pr
 from priory import naive_bayes
@@ -28,10 +27,12 @@ WITHOUT_LEARN_ONE = {
     "TextClassifier, which calibrate themselves.",
     pr.MDLTreeClassifier: "a tree is grown and pruned over all rows at once; call fit with all of them, or use "
     "priory.NaiveBayes.",
+    **dict.fromkeys(
+        (pr.BayesOptimalClassifier, pr.GibbsClassifier),
+        "its models are weighed by all rows; call fit with all of them, or use priory.NaiveBayes.",
+    ),
 }
 WITHOUT_FORGET_ONE = WITHOUT_LEARN_ONE | {
-    pr.BayesOptimalClassifier: "its models are weighed in the order of the rows; call fit with the rows that are left.",
-    pr.GibbsClassifier: "its models are weighed in the order of the rows; call fit with the rows that are left.",
     pr.BayesianLogisticRegression: "its posterior is an approximation, from which no row can be taken out; call fit "
     "with the rows left.",
     pr.SigmoidUnit: "a step cannot be taken back; call fit with the rows that are left.",
@@ -127,55 +128,6 @@ def test_river_evaluates_every_classifier_that_learns_one_row():
 
 
 # -- votes ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_vote_multiplies_the_weight_of_a_model_by_what_it_gave_to_the_label():
-    rows, labels = make_rows(pr.BayesOptimalClassifier)
-    vote = pr.BayesOptimalClassifier(VOTERS, prior={"gauss": 0.25, "counts": 0.75})
-    voters = [naive_bayes.GaussianNB(), naive_bayes.MultinomialNB()]
-    likelihood, classes = np.zeros(2), set()
-    for n, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        classes.add(label)
-        for j, voter in enumerate(voters):
-            p = voter.predict_proba_one(row).get(label, 0.0)
-            likelihood[j] += np.log((n * p + 1 / len(classes)) / (n + 1))
-            voter.learn_one(row, label)
-        vote.learn_one(row, label)
-    weight = np.array([0.25, 0.75]) * np.exp(likelihood - likelihood.max())
-    assert vote.log_likelihood_ == pytest.approx(likelihood, rel=1e-12)
-    assert list(vote.posterior_.values()) == pytest.approx(weight / weight.sum())
-    answers = [voter.predict_proba_one(rows[0])["wild"] for voter in voters]
-    assert vote.predict_proba_one(rows[0])["wild"] == pytest.approx(weight @ answers / weight.sum())
-
-
-def test_a_fitted_vote_goes_on_with_single_rows():
-    rows, labels = make_rows(pr.BayesOptimalClassifier)
-    vote = pr.BayesOptimalClassifier(VOTERS, random_state=0).fit(make_table(rows[:40]), labels[:40])
-    before = vote.log_likelihood_.copy()
-    for row, label in zip(rows[40:], labels[40:], strict=True):
-        vote.learn_one(row, label)
-    assert (vote.log_likelihood_ < before).all()
-    whole = naive_bayes.GaussianNB().fit(make_table(rows), labels)
-    assert vote.models_[0].predict_proba(make_table(rows)) == pytest.approx(whole.predict_proba(make_table(rows)))
-
-
-def test_a_row_that_one_model_refuses_is_learned_by_none():
-    unit = pr.SigmoidUnit()
-    vote = pr.BayesOptimalClassifier([("gauss", naive_bayes.GaussianNB()), ("unit", unit)])
-    vote.fit([[1.0], [2.0], [3.0], [4.0]] * 3, ["p", "q", "p", "q"] * 3)
-    before = vote.predict_proba_one({"a": 1.0})
-    with pytest.raises(DataError, match=r"label 'new' is not one of the classes \['p', 'q'\]; call fit again"):
-        vote.learn_one({"a": 1.0}, "new")
-    assert vote.predict_proba_one({"a": 1.0}) == before
-    assert vote.models_[0].classes_.tolist() == ["p", "q"]
-
-
-def test_a_vote_learns_single_rows_only_if_all_its_models_do():
-    vote = pr.GibbsClassifier([("gauss", naive_bayes.GaussianNB()), ("tree", DecisionTreeClassifier())])
-    assert not hasattr(vote, "learn_one")
-    message = "GibbsClassifier has no learn_one: estimator 'tree' has none; call fit with all rows, or leave it out."
-    with pytest.raises(NotAvailableError, match=message):
-        vote.learn_one({"a": 1.0}, "p")
 
 
 def test_models_of_scikit_learn_answer_one_row_in_a_vote():

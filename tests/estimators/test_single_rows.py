@@ -75,7 +75,6 @@ TEXTS = [
     TextClassifier("bernoulli", calibrate=False),
     TextClassifier(alpha="evidence", calibrate=False),
     TextClassifier(buckets=64, calibrate=False),
-    TextClassifier(min_df=2, calibrate=False),
     TextClassifier(vocabulary=["cash", "lunch"], calibrate=False),
     TextClassifier(max_tokens=1000, calibrate=False),
 ]

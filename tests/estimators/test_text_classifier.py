@@ -64,9 +64,7 @@ def test_any_split_and_any_order_give_the_same_model(cut, seed, model):
     assert np.allclose(parts.predict_log_proba(TEXTS), whole.predict_log_proba(TEXTS))
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char_wb", "ngram_range": (2, 3)}, {"min_df": 2}]
-)
+@pytest.mark.parametrize("options", [{}, {"ngram_range": (1, 2)}, {"analyzer": "char_wb", "ngram_range": (2, 3)}])
 @pytest.mark.parametrize("model", sorted(BAG_MODELS))
 def test_forgetting_is_exact_to_the_bit(model, options):
     left = TextClassifier(model, **options).fit(TEXTS, LABELS).forget(TEXTS[100:], LABELS[100:])
@@ -110,8 +108,8 @@ def test_leave_one_out_is_refitting_the_whole_pipeline(model, alpha):
         assert np.allclose(honest[i], refitted.predict_log_proba([TEXTS[i]])[0], atol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{"alpha": "evidence"}, {"min_df": 2}, {"max_features": 100}, {"alpha": 0.0}])
-def test_leave_one_out_where_the_vocabulary_or_the_smoothing_moves(options):
+@pytest.mark.parametrize("options", [{"alpha": "evidence"}, {"alpha": 0.0}])
+def test_leave_one_out_where_the_smoothing_moves(options):
     texts, labels = TEXTS[:60], LABELS[:60]
     honest = TextClassifier(**options).fit(texts, labels).leave_one_out(texts, labels)
     for i in range(0, 60, 7):
@@ -121,20 +119,6 @@ def test_leave_one_out_where_the_vocabulary_or_the_smoothing_moves(options):
 
 
 # -- vocabulary --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options", [{"min_df": 3}, {"max_df": 0.2}, {"min_df": 0.02, "max_df": 50}, {"max_features": 80}]
-)
-@pytest.mark.parametrize("model", ["binary", "multinomial"])
-def test_pruning_keeps_what_the_vectoriser_keeps(model, options):
-    vectoriser = CountVectorizer(**options, binary=model == "binary").fit(TEXTS)
-    kept = TextClassifier(model, **options).fit(TEXTS, LABELS).vocabulary_
-    if "max_features" in options:  # which of the equally frequent stay is nobody's law
-        assert len(set(kept) & set(vectoriser.get_feature_names_out())) > 0.8 * len(kept)
-        assert len(kept) == 80
-    else:
-        assert kept == vectoriser.get_feature_names_out().tolist()
 
 
 def test_stop_words_stems_and_single_letters():
@@ -258,12 +242,9 @@ def test_bad_texts(texts, error, message):
         ({"model": "trigram"}, "model is 'trigram'; use one of binary, multinomial, bernoulli."),
         ({"alpha": -1}, "alpha is -1; use a number from 0, or 'evidence'."),
         ({"alpha": "some"}, "alpha is 'some'; use a number from 0, or 'evidence'."),
-        ({"max_df": 1.5}, "max_df is 1.5; use a number of documents, or a share of them from 0.0 to 1.0."),
+        ({"max_tokens": 0}, "max_tokens is 0; use a number of tokens from 1, or None."),
         ({"buckets": 0}, "buckets is 0; it must be 1 or more."),
-        (
-            {"buckets": 64, "min_df": 2},
-            "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one.",
-        ),
+        ({"buckets": 64, "vocabulary": ["cash"]}, "buckets and vocabulary do not go together; use one."),
         ({"ngram_range": (2, 1)}, "ngram_range is (2, 1); give the shortest and the longest, from (1, 1) to (32, 32)."),
     ],
 )
@@ -397,19 +378,18 @@ def test_without_smoothing_probabilities_are_never_nan(texts, model, calibrate):
 @given(
     st.lists(st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=1, max_size=9), min_size=4, max_size=12)
 )
-def test_tokens_are_limited_in_number_while_learning_and_in_frequency_afterwards(letters):
-    """Occurrences and documents are pruned apart, so that one of them may know tokens that the other does not."""
+def test_tokens_are_limited_in_number_while_learning(letters):
     texts = [" ".join(letter * 2 for letter in row) for row in letters]
-    model = TextClassifier(model="multinomial", min_df=2, max_features=5, max_tokens=8)
+    model = TextClassifier(model="multinomial", max_tokens=8)
     for i in range(0, len(texts) - 1, 2):
         model.partial_fit(texts[i : i + 2], ["x", "y"])
     assert model.predict_proba(texts).sum(axis=1) == pytest.approx(1)
-    assert len(model.vocabulary_) <= 5
+    assert len(model.vocabulary_) <= 8
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"model": "multinomial", "min_df": 2}, {"buckets": 64}, {"vocabulary": ["cash", "win"], "unknown": True}],
+    [{}, {"model": "multinomial"}, {"buckets": 64}, {"vocabulary": ["cash", "win"], "unknown": True}],
     ids=str,
 )
 def test_texts_that_are_all_kept_are_counted_as_they_were_read(options):

@@ -116,7 +116,7 @@ def test_evaluation_and_explanation_are_of_the_answers():
     assert model.predict_proba_one(others[0])["a"] == pytest.approx(model.predict_proba(others[:1])[0, 0])
 
 
-@pytest.mark.parametrize("parameters", [{"buckets": 4096}, {"model": "multinomial"}, {"min_df": 2}, {"memory": 0}])
+@pytest.mark.parametrize("parameters", [{"buckets": 4096}, {"model": "multinomial"}, {"memory": 0}])
 def test_other_models_of_texts(parameters):
     model = fit(make_texts(24, 0), make_texts(100, 1)[0], **parameters)
     assert np.isfinite(model.predict_log_proba(["cash now", "", "unheard of"])).all()

@@ -10,8 +10,6 @@ import priory as pr
 from priory import inbox
 from priory.errors import DataError, ModelFileError
 from priory.families import Text
-from priory.families.text import split_record
-from priory.text.document_models import BAG_MODELS
 from priory.text.tokenizer import Tokenizer
 
 ROWS, LABELS = inbox()
@@ -20,9 +18,7 @@ TEXTS = [row["text"] for row in ROWS]
 DECLARED = {
     "plain": {},
     "evidence": {"alpha": "evidence"},
-    "min_df": {"min_df": 2},
-    "occurrences": {"model": "multinomial", "min_df": 3, "max_df": 0.5},
-    "max_features": {"max_features": 100},
+    "occurrences": {"model": "multinomial"},
     "vocabulary": {"vocabulary": ("cash", "lunch", "meeting", "win"), "unknown": True},
     "buckets": {"buckets": 256, "salt": 5},
     "stop_words": {"stop_words": frozenset({"the", "to"})},
@@ -78,23 +74,12 @@ def test_a_saved_model_goes_on_learning_and_forgetting(options, tmp_path):
     assert np.allclose(loaded.predict_proba(ROWS), refitted.predict_proba(ROWS), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{"max_features": 300}, {"buckets": 1024}, {"alpha": "evidence"}, {"max_tokens": 300}]
-)
+@pytest.mark.parametrize("options", [{"buckets": 1024}, {"alpha": "evidence"}, {"max_tokens": 300}])
 def test_probabilities_are_calibrated_whatever_the_vocabulary(options):
     model = pr.NaiveBayes({"text": Text(**options)}).fit(ROWS, LABELS)
     scores = model.evaluate()
     assert scores.log_loss.value < 0.75  # base rate: 1.07
     assert np.isfinite(model.predict_log_proba(ROWS)).all()
-
-
-@pytest.mark.parametrize("model", sorted(BAG_MODELS))
-def test_limits_on_tokens_hold_in_a_table(model):
-    seen = Text(model, max_features=7).observe(TEXTS, np.zeros(len(TEXTS), dtype=np.int32), 1)
-    text = Text(model, max_features=7).build_model()
-    rows = text.choose_features(split_record(seen)).encode(TEXTS, text.vocabulary)
-    expected = text_model({"model": model, "max_features": 7}).fit(TEXTS, ["a"] * len(TEXTS))
-    assert (rows.n_rows, rows.width) == (len(TEXTS), len(expected.vocabulary_))
 
 
 def test_a_file_cannot_ask_for_more_buckets_than_it_holds(tmp_path):
@@ -108,7 +93,7 @@ def test_a_file_cannot_ask_for_more_buckets_than_it_holds(tmp_path):
 
 
 def test_a_lossy_count_can_be_left_out_and_forgotten():
-    for options in ({}, {"model": "bernoulli"}, {"min_df": 2}):
+    for options in ({}, {"model": "bernoulli"}):
         model = pr.TextClassifier(max_tokens=300, **options).fit(TEXTS, LABELS)
         assert np.isfinite(model.leave_one_out(TEXTS, LABELS)).all()
         model.forget(TEXTS[:50], LABELS[:50])
@@ -130,11 +115,7 @@ def test_text_can_be_cloned_compared_and_hashed():
         ({"alpha": "loo"}, "alpha is 'loo'; use a number from 0, or 'evidence'."),
         ({"buckets": 0}, "buckets is 0; it must be 1 or more."),
         ({"buckets": 4, "salt": -1}, "salt is -1; it must be a whole number from 0 to 2**64 - 1."),
-        ({"min_df": 1.5}, "min_df is 1.5; use a number of documents, or a share of them from 0.0 to 1.0."),
-        (
-            {"buckets": 4, "min_df": 2},
-            "buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one.",
-        ),
+        ({"buckets": 4, "vocabulary": ["cash"]}, "buckets and vocabulary do not go together; use one."),
     ],
     ids=lambda value: str(value)[:30],
 )

@@ -53,7 +53,7 @@ def answer(tree, rows):
     n, prior = seen["n"], p["class_prior"]
     counts = np.where(n > 0, n, 0.5)
     estimated = np.log(counts / counts.sum())
-    require(p.get("estimate", "predictive") == "predictive" and p["class_weight"] is None, "options not known here")
+    require(p.get("estimate", "predictive") == "predictive", "options not known here")
     if prior in ("estimated", "uniform"):
         prior = estimated if prior == "estimated" else np.full(len(n), -np.log(len(n)))
     else:

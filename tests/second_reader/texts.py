@@ -91,9 +91,9 @@ def find_features(known, texts, rule, start):
 
 def score_texts(record, options, rule, texts):
     """(rows, classes): log p(tokens | c); a token that was never learned is no evidence."""
-    odd = {options.get(name) for name in ("vocabulary", "buckets", "max_features", "stop_words")}
+    odd = {options.get(name) for name in ("vocabulary", "buckets", "stop_words")}
     is_known = options["model"] in ("binary", "multinomial") and not isinstance(options["alpha"], str) and odd == {None}
-    require(is_known and (options.get("min_df", 1), options.get("max_df", 1.0)) == (1, 1.0), "a text model")
+    require(is_known, "a text model")
     place = {word: k for k, word in enumerate(split(record["arena"], record["ends"]))}
     table = np.log(record["counts"] + options["alpha"])
     table = table - np.log(record["counts"].sum(axis=0) + options["alpha"] * len(place))

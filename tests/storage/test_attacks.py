@@ -564,7 +564,6 @@ SCHEMAS = [
     (put((*SCHEMA, "zones"), {"tuple": [{"tuple": ["when", "UTC"]}]}), "not of a column of dates"),
     (put((*SCHEMA, "zones"), {"tuple": ["UTC"]}), "zones is a"),
     (put(("NaiveBayes", "parameters", "alpha"), 1e308), "alpha is 1e+308; use a number from 0 to 1e+100, or None"),
-    (put(("NaiveBayes", "parameters", "class_weight"), {"dict": [["x", -1.0]]}), "class 'x' has the weight -1"),
 ]
 
 

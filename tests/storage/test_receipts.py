@@ -68,7 +68,7 @@ KINDS = [{}, {"memory": 30}, {"memory": 0}, {"calibrate": False}, {"families": {
 TEXT_KINDS = [
     {},
     {"memory": 30},
-    {"model": "multinomial", "min_df": 2},
+    {"model": "multinomial"},
     {"buckets": 64},
     {"vocabulary": ["win", "cash"]},
 ]

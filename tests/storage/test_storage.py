@@ -64,7 +64,7 @@ TABLES = [
 ]
 WRITINGS = [
     (pr.TextClassifier(), TEXTS, LABELS),
-    (pr.TextClassifier("multinomial", ngram_range=(1, 2), alpha="evidence", min_df=2, stop_words="en"), TEXTS, LABELS),
+    (pr.TextClassifier("multinomial", ngram_range=(1, 2), alpha="evidence", stop_words="en"), TEXTS, LABELS),
     (pr.TextClassifier("bernoulli", vocabulary=["free", "meeting", "now"], unknown=True), TEXTS, LABELS),
     (pr.TextClassifier("multinomial", buckets=64), TEXTS, LABELS),
     (pr.TextClassifier("multinomial", analyzer="char_wb", ngram_range=(2, 3), max_tokens=20_000), TEXTS, LABELS),

@@ -13,8 +13,8 @@ together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy import ndarray as Array
@@ -27,10 +27,7 @@ CALIBRATION_PRIOR_STRENGTH = 1.0  # the precision of the prior
 LOG_MACHINE_EPSILON = float(np.log(np.finfo(float).eps))  # replaces a log probability of -inf
 
 
-class CalibrationMap(Protocol):
-    """A function from log probabilities (rows, classes) to calibrated log probabilities (rows, classes)."""
-
-    def __call__(self, log_p: Array) -> Array: ...
+CalibrationMap = Callable[[Array], Array]  # log probabilities (rows, classes) to calibrated ones
 
 
 @dataclass(frozen=True, eq=False)

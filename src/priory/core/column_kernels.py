@@ -17,7 +17,6 @@ from priory.core.exact_sums import ExactSums
 from priory.core.sharding import (
     ROWS_PER_SHARD,
     ColumnSubset,
-    find_memory_limit,
     map_shards,
     map_threads,
     score_shards,
@@ -25,7 +24,7 @@ from priory.core.sharding import (
     take_float_rows,
     take_weights,
 )
-from priory.errors import DataError, ModelTooLargeError
+from priory.errors import DataError
 
 EXACT_KERNEL_DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32))
 MIN_CELLS_PER_THREAD = 1 << 16
@@ -165,7 +164,8 @@ def count_values(x: Array, group: Array, weight: Array | None, groups: int, bits
         return kernel.value_counts(column, group, take_weights(weight, slice(None)), groups, bits)
 
     columns = range(x.shape[1])
-    if _find_excess_memory(x.size, groups) is not None:  # the worst case: all values differ
+    most = x.size * groups  # counts in the worst case: all values differ
+    if most > MAX_COUNTS_UNCHECKED and sharding.exceeds_memory(TABLES_OF_COUNTS * 8 * most):
         check_count_memory(sum(len(np.unique(round_to_bits(x[:, j], bits))) for j in columns), groups)
     return list(map(count, columns) if len(x) < ROWS_PER_SHARD else map_threads(count, columns))
 
@@ -182,22 +182,10 @@ def _count_sorted_values(column: Array, group: Array, weight: Array | None, grou
 
 def check_count_memory(values: int, classes: int) -> None:
     """Raise ModelTooLargeError if counts of this number of values in each class do not fit into memory."""
-    excess = _find_excess_memory(values, classes)
-    if excess is not None:
-        needed, available = excess
-        raise ModelTooLargeError(
-            f"counts of {values:,} different values in {classes:,} classes need about {needed / 2**30:.0f} GiB, and "
-            f"this machine has {available / 2**30:.0f}; use fewer classes, round numbers, or declare a family that "
-            "counts no values, such as families='gaussian'."
-        )
-
-
-def _find_excess_memory(values: int, classes: int) -> tuple[int, int] | None:
-    """The memory needed and the memory available, in bytes, if counts do not fit; otherwise None."""
-    if values * classes <= MAX_COUNTS_UNCHECKED:
-        return None
-    needed, available = TABLES_OF_COUNTS * 8 * values * classes, find_memory_limit()
-    return None if available is None or needed <= available else (needed, available)
+    if values * classes > MAX_COUNTS_UNCHECKED:
+        remedy = "use fewer classes, round numbers, or declare a family that counts no values: families='gaussian'"
+        what = f"counts of {values:,} different values in {classes:,} classes"
+        sharding.check_memory(TABLES_OF_COUNTS * 8 * values * classes, what, remedy)
 
 
 def round_to_bits(x: Array, bits: int) -> Array:

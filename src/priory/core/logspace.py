@@ -21,20 +21,9 @@ from priory.core._kernel import gamma as kernel
 MAX_EXACT_COUNT = 2.0**53  # above it, neighbouring counts are the same float
 
 
-def _call_later(name: str) -> Callable[..., Any]:
-    def call(*arguments: Any, **options: Any) -> Any:
-        return getattr(scipy.special, name)(*arguments, **options)
-
-    return call
-
-
-betaincinv = _call_later("betaincinv")
-gammainc = _call_later("gammainc")
-gammainccinv = _call_later("gammainccinv")
-gammaincinv = _call_later("gammaincinv")
-ndtr = _call_later("ndtr")
-ndtri = _call_later("ndtri")
-stdtrit = _call_later("stdtrit")
+def ndtr(x: ArrayLike) -> Any:
+    """The distribution function of the standard normal distribution."""
+    return scipy.special.ndtr(np.asarray(x, dtype=float))
 
 
 def _call_kernel(function: Callable[[Array], Array], x: ArrayLike) -> Any:

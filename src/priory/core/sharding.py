@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy import ndarray as Array
 
+from priory.errors import ModelTooLargeError
+
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
@@ -38,6 +40,21 @@ def find_memory_limit() -> int | None:
     """The memory that this process may use, in bytes: physical memory or a lower limit; None if unknown."""
     machine = total_memory_bytes()
     return None if machine is None else min(machine, *_list_limits())
+
+
+def exceeds_memory(needed: int) -> bool:
+    """Whether so many bytes are more than this process may use."""
+    available = find_memory_limit()
+    return available is not None and needed > available
+
+
+def check_memory(needed: int, what: str, remedy: str) -> None:
+    """Raise ModelTooLargeError if ``what`` needs more bytes than this process may use."""
+    if exceeds_memory(needed):
+        needed_gib, available_gib = needed / 2**30, (find_memory_limit() or 0) / 2**30
+        raise ModelTooLargeError(
+            f"{what} need about {needed_gib:,.0f} GiB, and this machine has {available_gib:,.0f}; {remedy}."
+        )
 
 
 def _list_limits() -> list[int]:

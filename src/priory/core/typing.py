@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,18 +21,8 @@ Seed: TypeAlias = "int | np.random.Generator | None"  # accepted by numpy.random
 RandomState: TypeAlias = "int | np.random.RandomState | None"  # accepted by scikit-learn's check_random_state
 
 
-class DataFrameLike(Protocol):
-    """A table with named columns, such as a pandas or polars DataFrame or a pyarrow Table."""
-
-    @property
-    def columns(self) -> Iterable[object]: ...
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-
-
 # The rows of a table as estimators accept them: an array, nested lists, a data frame, or a sparse matrix.
-MatrixLike: TypeAlias = "ArrayLike | DataFrameLike | sparray | spmatrix"
+MatrixLike: TypeAlias = "ArrayLike | sparray | spmatrix"
 
 
 class FittedClassifier(Protocol):

@@ -4,7 +4,7 @@
 
 A hypothesis is any scikit-learn classifier. Its likelihood is the probability that it gives to labels that it has not
 seen: either out of fold, or with each block of rows predicted from those before it, which is the evidence by the chain
-rule. Single rows (`learn_one`) are predicted by every model before it learns them, which goes on with the chain.
+rule.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from priory.bayes.description_length import label_log_probabilities, log_shared_probability
+from priory.bayes.description_length import label_log_probabilities
 from priory.bayes.probability import check_distribution
-from priory.core.estimator_methods import ProbabilisticClassifier, find_lock, optional_method
+from priory.core.estimator_methods import ProbabilisticClassifier
 from priory.core.logspace import log, log_normalise
-from priory.core.typing import Classifier, Label, MatrixLike, RandomState
-from priory.errors import DataError, PrioryError
+from priory.core.typing import Classifier, MatrixLike, RandomState
+from priory.errors import DataError
 from priory.estimators.folds import check_any_rows, make_splitter
 from priory.estimators.sklearn_compat import BaseComposition, take_table_rows
 
@@ -74,38 +74,8 @@ class ModelSpace(ClassifierMixin, ProbabilisticClassifier, BaseComposition):
         log_joint = log(check_distribution("the prior", [prior[name] for name in names])) + self.log_likelihood_
         self.posterior_ = dict(zip(names, np.exp(log_normalise(log_joint)).tolist(), strict=True))
 
-    @optional_method
-    def learn_one(self, x: Any, y: Label) -> Self:
-        """Learn from one row: every model does, and its likelihood grows by what it gave to the label before.
-
-        Classes need not be declared.
-        """
-        with find_lock(self):
-            names, models = self._check_estimators()
-            is_first = not self._has_learned()
-            known = {} if is_first else dict(zip(self.classes_.tolist(), self.class_count_.tolist(), strict=True))
-            fitted = [clone(model) for model in models] if is_first else self.models_
-            count = {**known, y: known.get(y, 0) + 1}
-            # (models,): predicted before the row is learned, as the chain rule asks
-            probabilities = [model.predict_proba_one(x).get(y, 0.0) for model in fitted]
-            _teach_models(fitted, x, y)
-            if is_first:
-                self.models_, self.log_likelihood_ = fitted, np.zeros(len(fitted))
-            if y not in known:
-                self.classes_ = np.asarray(fitted[0].classes_)
-            terms = log_shared_probability(probabilities, sum(known.values()), len(count))
-            self.log_likelihood_ = self.log_likelihood_ + terms
-            self._update_posterior(names, np.array([count[label] for label in self.classes_.tolist()]))
-        return self
-
-    def _explain_absence(self, method: str) -> str | None:
-        if method == "forget_one":
-            return "its models are weighed in the order of the rows; call fit with the rows that are left."
-        lacking = [name for name, model in zip(*self._check_estimators(), strict=True) if not hasattr(model, method)]
-        return f"estimator {lacking[0]!r} has none; call fit with all rows, or leave it out." if lacking else None
-
-    def _has_learned(self) -> bool:
-        return "models_" in vars(self)
+    def _explain_absence(self, method: str) -> str:
+        return "its models are weighed by all rows; call fit with all of them, or use priory.NaiveBayes."
 
     def _check_estimators(self) -> tuple[list[str], list[Classifier]]:
         """Return the names and the models, or raise if they or the parameters cannot be used."""
@@ -145,20 +115,6 @@ class ModelSpace(ClassifierMixin, ProbabilisticClassifier, BaseComposition):
     def predict_proba(self, X: MatrixLike) -> Array:
         """Return the probability of each class."""
         return self._combine_votes(self._predict_each_model(X))
-
-    def predict_proba_one(self, x: Any) -> dict[Label, float]:
-        if not self._has_learned():
-            return {}
-        with find_lock(self):
-            votes = [self._predict_row(model, x) for model in self.models_]
-            answer = self._combine_votes(np.array(votes)[:, None, :])[0]
-            return dict(zip(self.classes_.tolist(), answer.tolist(), strict=True))
-
-    def _predict_row(self, model: Any, x: Any) -> list[float]:
-        """Return the probability that a model gives to each class, by its own method for single rows if it has one."""
-        if hasattr(model, "predict_proba_one"):
-            return list(model.predict_proba_one(x).values())
-        return list(model.predict_proba(self._wrap_row(x))[0])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         return dict(self._get_params("estimators", deep=deep))
@@ -296,18 +252,6 @@ class GibbsClassifier(ModelSpace):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
-
-
-def _teach_models(models: list[Any], x: Any, y: Label) -> None:
-    """Let every model learn a row; if one refuses it, the models before it forget it again."""
-    for position, model in enumerate(models):
-        try:
-            model.learn_one(x, y)
-        except PrioryError:
-            for taught in models[:position]:
-                if hasattr(taught, "forget_one"):
-                    taught.forget_one(x, y)
-            raise
 
 
 def split_growing_blocks(codes: Array, rng: np.random.RandomState) -> Iterator[tuple[Array, Array]]:

@@ -188,10 +188,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         After ``decay`` a row weighs less than when it was learned: pass ``learned_at``, the value of ``clock_`` at that
         time.
         """
-        core, _ = self._declare()
-        if not core.has_learned:
-            raise_not_fitted(self)
-        core.forget_batch(X, partial(encode_labels, y), convert_to_numpy(sample_weight), learned_at)
+        self._find_core().forget_batch(X, partial(encode_labels, y), convert_to_numpy(sample_weight), learned_at)
         return self
 
     def decay(self, factor: float) -> Self:
@@ -199,16 +196,16 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
         self._change(lambda before: algebra.decay(before, factor))
         return self
 
+    def _find_core(self) -> CountingClassifier:
+        """The part that changes, under the current parameters; raises NotFittedError before the first row."""
+        core, _ = self._declare()
+        if not core.has_learned:
+            raise_not_fitted(self)
+        return core
+
     def _change(self, step: Any) -> None:
         """Apply a step to what was learned; raises NotFittedError before the first row."""
-
-        def change(before: Learned | None) -> Learned | None:
-            if before is None:
-                raise_not_fitted(self)
-            after: Learned | None = step(before)
-            return after
-
-        self._declare()[0].change(change)
+        self._find_core().change(step)
 
     def merge(self, *others: Self) -> Self:
         """Add the statistics of all models into a new model, as if it had learned all their rows."""
@@ -285,10 +282,7 @@ class LearnedClassifier(ClassifierMixin, BaseEstimator):
 
     def forget_one(self, x: Any, y: Label) -> Self:
         """Forget one learned row, as if the model had never seen it."""
-        core, _ = self._declare()
-        if not core.has_learned:
-            raise_not_fitted(self)
-        core.forget_row(x, y, encode_labels)
+        self._find_core().forget_row(x, y, encode_labels)
         return self
 
     def predict_proba_one(self, x: Any) -> dict[Label, float]:

@@ -15,7 +15,7 @@ from priory.core.typing import Label
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
 from priory.learning.table_rows import TableRows
 from priory.model.ledger import Ledgers, check_unit
-from priory.model.model_statistics import ClassPrior, ClassWeight
+from priory.model.model_statistics import ClassPrior
 from priory.model.schema import FamiliesLike, Schema, TextbookFamilies, ValuePriors
 from priory.model.table_model import Model, argmax_evidence
 
@@ -67,10 +67,6 @@ class NaiveBayes(CorrectedClassifier):
         Pseudo-counts added to each label or bin, the same for all columns; by default chosen by the evidence of each
         column.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
-    class_weight : "balanced" or a dict of class to weight, optional
-        How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
-        classes equally probable. Classes that are not named have the weight 1.
-    missing : "ignore" or "error"
     new_columns : "learn", "ignore" or "error"
         What ``partial_fit`` and ``learn_one`` do with named columns that the model does not know yet. With "learn" and
         "ignore" a column that is absent there, or in ``forget``, is missing in all rows. ``predict`` has its own rule:
@@ -140,8 +136,6 @@ class NaiveBayes(CorrectedClassifier):
     estimate: str = "predictive"
     alpha: float | None = None
     class_prior: ClassPrior = "estimated"
-    class_weight: ClassWeight | None = None
-    missing: str = "ignore"
     new_columns: str = "learn"
     calibrate: Literal["loo", False] = "loo"
     memory: int | None = None

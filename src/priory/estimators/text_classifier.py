@@ -23,7 +23,7 @@ from priory.learning.text_rows import TextRows
 from priory.learning.unlabelled_texts import count_unlabelled, find_choice, forget_unlabelled, learn_unlabelled
 from priory.model import ledger
 from priory.model.document_model import DocumentModel
-from priory.model.model_statistics import ClassPrior, ClassWeight, ModelStatistics
+from priory.model.model_statistics import ClassPrior, ModelStatistics
 from priory.model.two_sided_evidence import weigh_both_sides
 from priory.text.normal_forms import Document, Reader
 from priory.text.sparse_counts import SparseCounts
@@ -73,10 +73,6 @@ class TextClassifier(CorrectedClassifier):
         ``unknown`` is true.
     unknown : bool
         Whether tokens that are not in ``vocabulary`` share a slot.
-    min_df, max_df : int or float
-        Use only tokens in at least / at most this number of documents, or (a float) this share of them.
-    max_features : int, optional
-        Use only the tokens that occur most often.
     buckets : int, optional
         Hash the tokens into this number of buckets instead of keeping them: fixed memory, no words in the model.
     salt : int, optional
@@ -86,9 +82,6 @@ class TextClassifier(CorrectedClassifier):
         Keep at most this number of distinct tokens while learning; rare ones are dropped, with a known error bound.
     class_prior : "estimated", "uniform", a dict of class to probability, or one probability for each class in order
         The class probabilities before a text is read.
-    class_weight : "balanced" or a dict of class to weight, optional
-        How much the rows of a class count: the weights multiply the estimated class prior, and "balanced" makes all
-        classes equally probable. Classes that are not named have the weight 1.
     calibrate : "loo" or False
         Correct the probabilities by the model's own answers to texts left out, and answer with no odds beyond n + 1 : 1
         after n texts; or leave them as naive Bayes has them.
@@ -184,14 +177,10 @@ class TextClassifier(CorrectedClassifier):
     stop_words: str | Iterable[str] | None = None
     vocabulary: Iterable[str] | None = None
     unknown: bool = False
-    min_df: float = 1
-    max_df: float = 1.0
-    max_features: int | None = None
     buckets: int | None = None
     salt: int | None = None
     max_tokens: int | None = None
     class_prior: ClassPrior = "estimated"
-    class_weight: ClassWeight | None = None
     calibrate: Literal["loo", False] = "loo"
     refine: bool | Literal["auto"] = "auto"
     pairs: bool | Literal["auto"] = "auto"
@@ -288,7 +277,7 @@ class TextClassifier(CorrectedClassifier):
     def _counts_in_use(self) -> BagCounts:
         """The counts of the tokens (or buckets) in use, in the order of ``vocabulary_``."""
         model = self._model()
-        return model.text.select_counts(model.records)
+        return model.text.select_counts(model.record)
 
     def _token_counts(self) -> TokenCounts:
         """The counts of the tokens in use; a hashed model has no tokens."""
@@ -303,7 +292,7 @@ class TextClassifier(CorrectedClassifier):
     def alpha_(self) -> float:
         """The smoothing in use: as declared, or chosen by the evidence."""
         model = self._model()
-        return model.text.choose_alpha(model.records)
+        return model.text.choose_alpha(model.record)
 
     @optional_attribute
     def vocabulary_(self) -> list[str]:
@@ -322,13 +311,13 @@ class TextClassifier(CorrectedClassifier):
         from priory.model.probability_tables import tabulate_texts
 
         model = self._model()
-        return tabulate_texts(model.text, model.records, self.classes_, self.class_count_, self.class_prior_)
+        return tabulate_texts(model.text, model.record, self.classes_, self.class_count_, self.class_prior_)
 
     @optional_attribute
     def word_probabilities_(self) -> Array:
         """P(word | class) of every class (row) and every token in use (column), in the order of ``vocabulary_``."""
         model = self._model()
-        return model.text.word_probabilities(model.records, np.arange(len(self._token_counts()))).T
+        return model.text.word_probabilities(model.record, np.arange(len(self._token_counts()))).T
 
     def tabulate_words(self, words: Iterable[str] | None = None) -> DisplayTable:
         """P(word | class) of these words, or of all words; with the counts and the formula of each estimate.
@@ -344,7 +333,7 @@ class TextClassifier(CorrectedClassifier):
 
         model = self._model()
         chosen = self.vocabulary_ if words is None else list(words)
-        return tabulate_words(model.text, model.records, self.classes_, chosen)[0]
+        return tabulate_words(model.text, model.record, self.classes_, chosen)[0]
 
     @optional_attribute
     def n_parameters_(self) -> ParameterCount:
@@ -432,7 +421,7 @@ class TextClassifier(CorrectedClassifier):
         labels = model.classes.tolist()
         if label not in labels:
             raise DataError(f"no class {label!r}; the model knows {labels[:10]}.")
-        bag = model.text.build_bag(model.records)
+        bag = model.text.build_bag(model.record)
         return ledger.find_strongest_tokens(self._token_counts(), bag, labels.index(label), labels, max_tokens)
 
     def __sklearn_tags__(self) -> Tags:
@@ -446,10 +435,10 @@ def explain_document(
     calibrated: CalibratedModel, naive: DocumentModel, document: Document, found: TextAnswers, row: int
 ) -> ledger.Ledger:
     """Make the ledger of a document, given its row in the answers."""
-    model, records = naive.text, naive.records
-    counted = model.select_counts(records)
+    model, record = naive.text, naive.record
+    counted = model.select_counts(record)
     # table (tokens, classes): log-likelihood of each token; constant (classes,): of a text without any
-    table, constant = model.token_weights(records)
+    table, constant = model.token_weights(record)
     spans = find_token_spans(document, model.vocabulary.tokenizer)
     row_of_token = model.vocabulary.number_tokens([token for token, _, _ in spans], counted)
     lines = ledger.make_token_lines(spans, row_of_token, table, model.binary)

@@ -27,7 +27,6 @@ from priory.export.scoring_plan import (
     start_plan,
 )
 from priory.families.base import BinTerm, DensityTerm
-from priory.families.text import split_record
 from priory.learning.table_rows import TableRows
 from priory.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
 from priory.text.document_models import take_token_rows
@@ -114,7 +113,7 @@ def _add_texts(plan: ScoringPlan, calibrated: CalibratedModel, places: list[int]
     start = 0
     for t, (place, block) in enumerate(zip(places, blocks, strict=True)):
         text = model.text if is_alone else model.schema.blocks[t].text_family().build_model(model.estimate)
-        records = model.records if is_alone else split_record(model.statistics.parts[t][0])
+        record = model.record if is_alone else model.statistics.parts[t][0]
         part = 1 + int(calibrated.model.find_parts()[block][0])
         features = corrections.tokens[t] if corrections is not None and corrections.tokens else NO_FEATURES
         weights = tables[0][start : start + len(features)] if tables else np.zeros((0, len(plan.classes)))
@@ -122,9 +121,9 @@ def _add_texts(plan: ScoringPlan, calibrated: CalibratedModel, places: list[int]
         tempering, temper = None if corrections is None else corrections.tempering, (1.0, 0.0)
         if tempering is not None:
             temper = float(tempering.weights[part]), float(tempering.exponents[part])
-        counts = _take_counts(text, records)
+        counts = _take_counts(text, record)
         words, is_feature, own = _join_features(counts.tokens(), features, weights)
-        found = text.token_weights(records)
+        found = text.token_weights(record)
         table = np.asarray(take_token_rows(found.table, np.arange(len(counts))))
         table = np.pad(table, ((0, len(words) - len(table)), (0, 0)))
         hashed = features.pairs, features.characters, (PAIR_BUCKETS, CHARACTER_BUCKETS), CHARACTER_NGRAMS
@@ -133,9 +132,9 @@ def _add_texts(plan: ScoringPlan, calibrated: CalibratedModel, places: list[int]
         plan.terms.append(TextSum(*given, corrections is not None, not is_alone, is_feature, own))
 
 
-def _take_counts(text: Any, records: Any) -> TokenCounts:
+def _take_counts(text: Any, record: Any) -> TokenCounts:
     """The counts of the tokens of a text, if other languages can read it."""
-    counts, tokenizer = text.select_counts(records), text.vocabulary.tokenizer
+    counts, tokenizer = text.select_counts(record), text.vocabulary.tokenizer
     if not isinstance(counts, TokenCounts) or getattr(text.vocabulary, "unknown", False):
         raise DataError("hashed words, and a slot for unknown ones, cannot be exported; train without buckets.")
     if tokenizer.stem is not None or tokenizer.reader != "text":

@@ -5,19 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy import ndarray as Array
 
-from priory.core.logspace import betaincinv, betaln, gammaln
+from priory.core.logspace import betaln, gammaln
 from priory.families.base import nan_where_zero
-
-
-def mean_shares(alpha: Array) -> Array:
-    """Mean of the shares; with ``alpha = m p + counts`` it is the m-estimate (n_c + m p) / (n + m).
-
-    >>> mean_shares(np.array([3 * 1/3 + 0, 3 * 2/3 + 5])).round(3).tolist()
-    [0.125, 0.875]
-    """
-    return np.asarray(alpha / alpha.sum(axis=-1, keepdims=True))
 
 
 def mode_shares(alpha: Array) -> Array:
@@ -33,11 +25,6 @@ def mode_shares(alpha: Array) -> Array:
     corner = np.where(corner.sum(axis=-1, keepdims=True) == 1, corner, np.nan)
     total = above.sum(axis=-1, keepdims=True)
     return np.where(total > 0, above / nan_where_zero(total), corner)
-
-
-def quantile_shares(alpha: Array, q: float) -> Array:
-    """The ``q``-quantile of each share, whose marginal is a Beta distribution."""
-    return np.asarray(betaincinv(alpha, alpha.sum(axis=-1, keepdims=True) - alpha, q))
 
 
 def log_normaliser(alpha: Array) -> Array:
@@ -90,11 +77,6 @@ def choose_alpha_index(evidence: Array) -> Array:
     return np.argmax(finite >= top - 1e-9 * (1 + np.abs(top)), axis=-1)
 
 
-def draw_shares(alpha: Array, rng: np.random.Generator, size: int) -> Array:
-    gammas = rng.gamma(alpha, size=(size, *alpha.shape))
-    return np.asarray(gammas / gammas.sum(axis=-1, keepdims=True))
-
-
 class DirichletBelief:
     """The belief of a family about shares that are the last axis of ``alpha``."""
 
@@ -109,12 +91,15 @@ class DirichletBelief:
         return self.make_parameters(mode_shares(np.asarray(self.alpha)))
 
     def mean(self) -> Any:
-        """Mean of the shares under this belief."""
-        return self.make_parameters(mean_shares(np.asarray(self.alpha)))
+        """Mean of the shares; with ``alpha = m p + counts`` it is the m-estimate (n_c + m p) / (n + m)."""
+        alpha = np.asarray(self.alpha)
+        return self.make_parameters(alpha / alpha.sum(axis=-1, keepdims=True))
 
     def quantile(self, q: float) -> Any:
-        """The ``q``-quantile of each share."""
-        return self.make_parameters(quantile_shares(np.asarray(self.alpha), q))
+        """The ``q``-quantile of each share, whose marginal is a Beta distribution."""
+        alpha = np.asarray(self.alpha)
+        others = alpha.sum(axis=-1, keepdims=True) - alpha
+        return self.make_parameters(scipy.special.betaincinv(alpha, others, q))
 
     def log_normaliser(self) -> Array:
         """Log of the integral of the unnormalised belief."""
@@ -122,7 +107,9 @@ class DirichletBelief:
 
     def draw(self, rng: np.random.Generator, size: int) -> Any:
         """``size`` draws of the shares."""
-        return self.make_parameters(draw_shares(np.asarray(self.alpha, dtype=float), rng, size))
+        alpha = np.asarray(self.alpha, dtype=float)
+        gammas = rng.gamma(alpha, size=(size, *alpha.shape))
+        return self.make_parameters(gammas / gammas.sum(axis=-1, keepdims=True))
 
 
 class BetaBelief:
@@ -142,7 +129,7 @@ class BetaBelief:
 
     def quantile(self, q: float) -> Array:
         """The ``q``-quantile of θ."""
-        return np.asarray(betaincinv(self.a, self.b, q))
+        return np.asarray(scipy.special.betaincinv(self.a, self.b, q))
 
     def log_normaliser(self) -> Array:
         """log B(a, b)."""

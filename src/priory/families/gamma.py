@@ -7,12 +7,13 @@ from functools import cache, cached_property
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
+import scipy
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
-from priory.core.logspace import gammainc, gammaincinv, gammaln, log_by_table, log_sum_exp, ndtri, psi, psi_prime
+from priory.core.logspace import gammaln, log_by_table, log_sum_exp, psi, psi_prime
 from priory.core.statistics import Statistics, register_record
 from priory.families.base import (
     ArrayFamily,
@@ -286,15 +287,15 @@ class Gamma(ArrayFamily[GammaStatistics, GammaParameters]):
         k, mass, a, b = self.shape_posterior()
         p = np.exp(mass)
         # log k is nearly normal: interpolated against the normal quantile of the probability below each node
-        below = ndtri(np.cumsum(p, axis=-1) - p / 2)
+        below = scipy.special.ndtri(np.cumsum(p, axis=-1) - p / 2)
         flat = zip(below.reshape(-1, k.shape[-1]), np.log(k).reshape(-1, k.shape[-1]), strict=True)
-        shape = np.exp([np.interp(ndtri(q), at, node) for at, node in flat]).reshape(k.shape[:-1])
-        each = gammaincinv(a, q) / b
+        shape = np.exp([np.interp(scipy.special.ndtri(q), at, node) for at, node in flat]).reshape(k.shape[:-1])
+        each = scipy.special.gammaincinv(a, q) / b
         # the quantile of a mixture lies between the quantiles of its components
         low, high = np.log(each.min(axis=-1)), np.log(each.max(axis=-1))
         for _ in range(60):
             middle = (low + high) / 2
-            is_above = (p * gammainc(a, b * np.exp(middle)[..., None])).sum(axis=-1) > q
+            is_above = (p * scipy.special.gammainc(a, b * np.exp(middle)[..., None])).sum(axis=-1) > q
             low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
         return GammaParameters(shape, np.exp(high))
 

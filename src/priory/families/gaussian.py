@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
+import scipy
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core import column_kernels
-from priory.core.logspace import LOG_TWO_PI, gammainccinv, gammaln, log, stdtrit
+from priory.core.logspace import LOG_TWO_PI, gammaln, log
 from priory.families.base import (
     ArrayFamily,
     ColumnTerm,
@@ -150,8 +151,10 @@ class Gaussian(ArrayFamily[Moments, NormalParameters]):
     def quantile(self, q: float) -> NormalParameters:
         """Quantiles of the mean (Student-t) and of the variance (inverse-gamma)."""
         shape, scale, unit = (np.asarray(v, dtype=float) for v in (self.shape, self.scale, self.unit))
-        mean = self.location + stdtrit(2 * shape, q) * np.sqrt(scale / (shape * self.strength))
-        return NormalParameters(np.asarray(mean * unit), np.asarray(scale * unit**2 / gammainccinv(shape, q)))
+        mean = self.location + scipy.special.stdtrit(2 * shape, q) * np.sqrt(scale / (shape * self.strength))
+        return NormalParameters(
+            np.asarray(mean * unit), np.asarray(scale * unit**2 / scipy.special.gammainccinv(shape, q))
+        )
 
     def _normal(self, shape: Array) -> NormalParameters:
         unit = np.asarray(self.unit)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
 import numpy as np
+import scipy
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
 from priory.core.column_kernels import sum_by_class, sum_exactly
 from priory.core.exact_sums import ExactSums, compute_means, find_misshapen_sums
-from priory.core.logspace import MAX_EXACT_COUNT, gammaincinv, gammaln, log, log_factorial, x_log_y
+from priory.core.logspace import MAX_EXACT_COUNT, gammaln, log, log_factorial, x_log_y
 from priory.core.statistics import Statistics, register_record
 from priory.errors import NotLearnedError
 from priory.families.base import ArrayFamily, ColumnTerm, DensityTerm, GroupedRows, register_family
@@ -113,7 +114,7 @@ class Poisson(ArrayFamily[PoissonStatistics, Array]):
         return np.asarray(np.asarray(self.shape) / self.rate)
 
     def quantile(self, q: float) -> Array:
-        return np.asarray(gammaincinv(self.shape, q) / np.asarray(self.rate))
+        return np.asarray(scipy.special.gammaincinv(self.shape, q) / np.asarray(self.rate))
 
     def log_density(self, x: ArrayLike, parameters: Array) -> Array:
         x, theta = np.asarray(x, dtype=float), np.asarray(parameters)

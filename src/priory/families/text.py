@@ -11,19 +11,17 @@ from numpy import ndarray as Array
 from priory.core.display_table import EstimateTable
 from priory.core.typing import ColumnKind
 from priory.families.base import ColumnFamily, register_family
-from priory.text.text_model import TextModel, TextRecords
+from priory.text.text_model import TextModel
 from priory.text.token_bags import AnyDocuments, drop_empty_texts, find_nonempty_texts
-from priory.text.token_counts import BagCounts, OccurrencesAndPresence, TokenCounts
+from priory.text.token_counts import BagCounts
 from priory.text.tokenizer import Tokenizer, load_stop_words
 from priory.text.vocabulary import VOCABULARY_PARAMETERS, build_vocabulary
-
-TextStatistics = BagCounts | OccurrencesAndPresence
 
 
 @register_family("text", auto_rank=1)
 @final
 @dataclass(frozen=True)
-class Text(ColumnFamily[TextStatistics, AnyDocuments]):
+class Text(ColumnFamily[BagCounts, AnyDocuments]):
     """One column of texts, modelled as bags of words.
 
     Parameters
@@ -37,10 +35,6 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
         scripts without spaces.
     stop_words : a language such as "en", or the words themselves, optional
         Words to leave out; they replace the tokenizer's.
-    min_df, max_df : int or float
-        Use only tokens in at least / at most this number of documents, or (a float) this share of them.
-    max_features : int, optional
-        Use only the tokens that occur most often.
     max_tokens : int, optional
         Keep at most this number of distinct tokens while learning; rare ones are dropped.
     vocabulary : sequence of str, optional
@@ -73,9 +67,6 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
     alpha: float | Literal["evidence"] = 1.0
     tokenizer: Tokenizer = field(default_factory=Tokenizer)
     stop_words: frozenset[str] | None = None
-    min_df: float = 1
-    max_df: float = 1.0
-    max_features: int | None = None
     max_tokens: int | None = None
     vocabulary: tuple[str, ...] | None = None
     unknown: bool = False
@@ -109,78 +100,49 @@ class Text(ColumnFamily[TextStatistics, AnyDocuments]):
 
     def observe(
         self, x: AnyDocuments, group: Array | None = None, groups: int = 1, weight: Array | None = None
-    ) -> TextStatistics:
+    ) -> BagCounts:
         classes = np.zeros(len(x), dtype=np.int32) if group is None else group
         if not (present := find_nonempty_texts(x)).all():  # an empty text is a missing value
             x, classes, weight = (drop_empty_texts(x), classes[present], weight if weight is None else weight[present])
-        return _join_records(self.build_model().count(x, classes, groups, weight))
+        return self.build_model().count(x, classes, groups, weight)
 
     @classmethod
-    def empirical_prior(cls, statistics: TextStatistics) -> Self:
+    def empirical_prior(cls, statistics: BagCounts) -> Self:
         """The default text model; its smoothing does not depend on the data."""
         return cls()
 
-    def find_record_fault(self, statistics: object) -> str | None:
-        """Describe what is wrong with the statistics of this column; None if they are valid."""
-        if not isinstance(statistics, BagCounts | OccurrencesAndPresence):
-            return "its tokens were not counted"
-        return self.build_model().find_fault(split_record(statistics))
-
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def log_likelihood(self, statistics: TextStatistics, x: AnyDocuments, estimate: str) -> Array:
+    def log_likelihood(self, statistics: BagCounts, x: AnyDocuments, estimate: str) -> Array:
         return self.score(statistics, x, estimate)[:, :, None]
 
-    def score(self, statistics: TextStatistics, x: AnyDocuments, estimate: str) -> Array:
+    def score(self, statistics: BagCounts, x: AnyDocuments, estimate: str) -> Array:
         """log p(text | class), shape (texts, classes); zero for empty texts, which are missing values."""
-        return _zero_where_empty(self.build_model(estimate).score(split_record(statistics), x), x)
+        return _zero_where_empty(self.build_model(estimate).score(statistics, x), x)
 
-    def leaves_out_in_closed_form(self, estimate: str) -> bool:
-        """Whether leave-one-out has a closed form: removing a text changes only the counts of its own tokens."""
-        return self.build_model(estimate).leaves_out_in_closed_form
-
-    def leave_one_out(self, statistics: TextStatistics, x: AnyDocuments, group: Array, estimate: str) -> Array:
+    def leave_one_out(self, statistics: BagCounts, x: AnyDocuments, group: Array, estimate: str) -> Array:
         """Terms (texts, classes, 1) of learned texts, each from the statistics without it."""
         present = find_nonempty_texts(x)
         terms = np.zeros((len(x), len(statistics.n), 1))
-        terms[present, :, 0] = self.build_model(estimate).leave_one_out(
-            split_record(statistics), drop_empty_texts(x), group[present]
-        )
+        terms[present, :, 0] = self.build_model(estimate).leave_one_out(statistics, drop_empty_texts(x), group[present])
         return terms
 
-    def evidence(self, statistics: TextStatistics) -> Array:
+    def evidence(self, statistics: BagCounts) -> Array:
         """Log evidence of the column's tokens, drawn independently given the class."""
-        return np.array([self.build_model().log_evidence(split_record(statistics))])
+        return np.array([self.build_model().log_evidence(statistics)])
 
-    def n_parameters(self, statistics: TextStatistics) -> int:
+    def n_parameters(self, statistics: BagCounts) -> int:
         """Number of parameters of one class: one for each token in use."""
-        return len(self.build_model().select_counts(split_record(statistics)))
+        return len(self.build_model().select_counts(statistics))
 
-    def log2_outcomes(self, statistics: TextStatistics) -> float:
+    def log2_outcomes(self, statistics: BagCounts) -> float:
         """log2 of the number of outcomes: every set of tokens is one."""
         return float(self.n_parameters(statistics))
 
-    def tabulate(self, statistics: TextStatistics, estimate: str) -> list[EstimateTable]:
+    def tabulate(self, statistics: BagCounts, estimate: str) -> list[EstimateTable]:
         """P(word | class) of the words that differ most between classes."""
-        model, records = self.build_model(estimate), split_record(statistics)
-        return [model.tabulate_words(records, model.find_distinctive_words(records))]
-
-
-def _join_records(records: TextRecords) -> TextStatistics:
-    """Join the records of a text model into one: token counts, with document frequencies if they are separate."""
-    if len(records) == 1:
-        return records[0]
-    occurrences, presence = records
-    assert isinstance(occurrences, TokenCounts)
-    assert isinstance(presence, TokenCounts)
-    return OccurrencesAndPresence(occurrences.n, occurrences, presence)
-
-
-def split_record(statistics: TextStatistics) -> TextRecords:
-    """Split the statistics of a column into the records of its text model."""
-    if isinstance(statistics, OccurrencesAndPresence):
-        return (statistics.occurrences, statistics.presence)
-    return (statistics,)
+        model = self.build_model(estimate)
+        return [model.tabulate_words(statistics, model.find_distinctive_words(statistics))]
 
 
 def _zero_where_empty(scores: Array, x: AnyDocuments) -> Array:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ VIRTUAL_ROWS = 0.5  # of each value: Jeffreys' prior
 ROWS_OF_A_BLOCK = 32  # of a stream: the resolution of a change
 BLOCKS_OF_A_SIZE = 4  # neighbouring blocks are merged when there are more of a size
 CLASS_COLUMN = "(class)"
-TABLE_PARAMETERS = {"families": "auto", "alpha": None, "missing": "ignore", "new_columns": "ignore"}
+TABLE_PARAMETERS = {"families": "auto", "alpha": None, "new_columns": "ignore"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ class DriftCounter:
         for b, _ in self.texts:
             column, block = cells[b], self.rows.schema.blocks[b]
             assert isinstance(column, TextCells)
-            [record, *_] = block.text_family().build_model().count(column.data, group, n_classes)
+            record = block.text_family().build_model().count(column.data, group, n_classes)
             assert isinstance(record, TokenCounts)
             found.append(record)
         return found
@@ -250,9 +251,7 @@ def log_beta(record: TokenCounts, n: Array) -> Array:
 
 def align_tokens(tallies: Sequence[Tally]) -> list[Tally]:
     """The same tallies over the union of their tokens."""
-    total = tallies[0]
-    for tally in tallies[1:]:
-        total = total + tally
+    *_, total = accumulate(tallies)
     wide = [tuple(t.align(every)[0] for t, every in zip(tally.tokens, total.tokens, strict=True)) for tally in tallies]
     return [Tally(tally.n, tally.codes, tokens) for tally, tokens in zip(tallies, wide, strict=True)]
 
@@ -377,7 +376,7 @@ class DriftMonitor:
         self._n_blocks += 1
         self.n_rows += ROWS_OF_A_BLOCK
         tallies = align_tokens([self.counter.widen(t) for t in (self.reference, *(b.tally for b in self._blocks))])
-        before, after = accumulate(tallies), accumulate(tallies[::-1])[::-1]
+        before, after = list(accumulate(tallies)), list(accumulate(tallies[::-1]))[::-1]  # sums from both ends
         both, evidence = self.counter.log_evidence(before[-1]), self.counter.log_evidence
         # (beginnings, columns and tokens): log factors, with the log weights of the beginnings
         factors = np.array([evidence(a) + evidence(b) - both for a, b in zip(before, after[1:], strict=False)])
@@ -395,14 +394,6 @@ class DriftMonitor:
 
 
 BLOCK_ROWS, LATER_ROWS = slice(ROWS_OF_A_BLOCK), slice(ROWS_OF_A_BLOCK, None)
-
-
-def accumulate(tallies: Sequence[Tally]) -> list[Tally]:
-    """The sum of the first tally, of the first two, and so on."""
-    sums = [tallies[0]]
-    for tally in tallies[1:]:
-        sums.append(sums[-1] + tally)
-    return sums
 
 
 def merge_blocks(blocks: list[Block]) -> list[Block]:

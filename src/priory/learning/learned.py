@@ -20,7 +20,7 @@ and ``+`` drop them, and ``stale`` names them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,9 +30,9 @@ from numpy import ndarray as Array
 from priory.calibration.corrections import CalibratedModel, Corrections
 from priory.core.input_guard import check_sample_weight, describe_similar_labels, round_weights
 from priory.core.logspace import log_normalise
-from priory.core.sharding import find_memory_limit, score_shards
+from priory.core.sharding import check_memory, score_shards
 from priory.core.statistics import find_members, find_unlearned_row
-from priory.errors import DataError, ModelTooLargeError, NotLearnedError, StaleModelError, suggest_name
+from priory.errors import DataError, NotLearnedError, StaleModelError
 from priory.learning.row_kind import Batch, RowKind, warn_user
 from priory.learning.standby import Standby, derive_standby
 from priory.model.cells import RowSample, take_rows
@@ -226,7 +226,7 @@ def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: obje
         weight = None if weight is None else weight[kept]
     learned.rows.check_learned(learned.statistics)
     if learned.rows.calibrates:
-        _check_classes(learned)
+        _warn_of_similar_labels(learned)
     if not learned.rows.is_calibrated or learned.statistics.sample is not None:
         return learned.use_corrections(learned.derive_corrections())
     # nothing is kept: corrections can be fitted only now
@@ -234,17 +234,11 @@ def fit(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: obje
     return learned.use_corrections(learned.fit_corrections(sample))
 
 
-def _check_classes(learned: Learned) -> None:
-    """Warn of labels that may mean the same, and raise an error if ``class_weight`` names a class without rows."""
-    # "Spam" beside "spam" is probably one class
+def _warn_of_similar_labels(learned: Learned) -> None:
+    """Warn of labels that may mean the same: "Spam" beside "spam" is probably one class."""
     classes, counts = learned.classes.tolist(), learned.statistics.n.tolist()
     if isinstance(classes[0], str) and (similar := describe_similar_labels(dict(zip(classes, counts, strict=True)))):
         warn_user(similar)
-    weights = learned.rows.parameters.class_weight
-    for label in weights if isinstance(weights, Mapping) else ():
-        if label not in classes:
-            likely = suggest_name(str(label), map(str, classes))
-            raise DataError(f"class_weight names class {label!r}, of which there is no row{likely}.")
 
 
 def count(rows: RowKind[Any], X: object, encode: LabelEncoder, sample_weight: object = None) -> Learned | None:
@@ -265,8 +259,9 @@ def make_part(rows: RowKind[Any], counted: ModelStatistics, classes: Array) -> L
 
 
 def count_batch(rows: RowKind[Any], batch: Any, classes: Array, group: Array, weight: Array | None) -> ModelStatistics:
-    """Count a batch, after checking that its statistics fit into memory."""
-    check_memory(len(classes), rows.n_columns)
+    """Count a batch, after checking that its statistics, about two dozen numbers for a class and column, fit."""
+    what = f"{len(classes):,} classes x {rows.n_columns:,} columns"
+    check_memory(24 * 8 * len(classes) * rows.n_columns, what, "use fewer classes or columns")
     return rows.count(batch, classes, group, weight)
 
 
@@ -315,7 +310,7 @@ def learn_more(
         total = total.declare_classes(labels)
     elif classes is not None:
         total = total.declare_classes(classes)
-    after = settle(base, total)
+    after = settle(base, rows.prune(total))
     if after is None:
         return None
     after = _follow_sample(before, after)
@@ -476,7 +471,8 @@ def answer(learned: Learned, X: object, normaliser: Normaliser | None = None) ->
     """(rows, classes): log p(c, x), or its normalised form, computed in parts to bound memory."""
     batch = learned.rows.read(X, "answer", learned.statistics)[1]
     shape = batch.rows, len(learned.classes)
-    check_answer_memory(*shape)
+    what = f"the answers to {shape[0]:,} rows x {shape[1]:,} classes"
+    check_memory(8 * shape[0] * shape[1], what, "ask for fewer rows at a time, or for labels with predict")
     answers = np.empty(shape)
     for part, found in _answer_parts(learned, batch, normaliser):
         answers[part] = found
@@ -511,26 +507,3 @@ def _answer_part(learned: Learned, batch: Batch, normaliser: Normaliser | None) 
     # (rows, classes), normalised by row shards on all cores
     joint = model.log_joint(cells)
     return score_shards(lambda part: normaliser(joint[part], prior), *joint.shape)
-
-
-# -- memory ------------------------------------------------------------------------------------------------------------
-
-
-def check_memory(classes: int, columns: int) -> None:
-    """Raise an error if the record, about two dozen numbers for each class and column, would not fit into memory."""
-    needed, available = 24 * 8 * classes * columns, find_memory_limit()
-    if available is not None and needed > available:
-        raise ModelTooLargeError(
-            f"{classes:,} classes x {columns:,} columns need about {needed / 2**30:.0f} GiB, and this machine has "
-            f"{available / 2**30:.0f}; use fewer classes or columns."
-        )
-
-
-def check_answer_memory(rows: int, classes: int) -> None:
-    """Raise an error if the answers, a number for each row and class, would not fit into memory."""
-    needed, available = 8 * rows * classes, find_memory_limit()
-    if available is not None and needed > available:
-        raise ModelTooLargeError(
-            f"the answers to {rows:,} rows x {classes:,} classes need about {needed / 2**30:.0f} GiB, and this machine "
-            f"has {available / 2**30:.0f}; ask for fewer rows at a time, or for labels with predict."
-        )

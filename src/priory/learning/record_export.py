@@ -30,7 +30,7 @@ from priory.model.schema import instantiate_family
 from priory.text.sparse_counts import make_dense_counts
 from priory.text.text_model import TextModel
 from priory.text.token_bags import TokenBags, count_letters
-from priory.text.token_counts import OccurrencesAndPresence, TokenCounts
+from priory.text.token_counts import BagCounts, TokenCounts
 from priory.text.tokenizer import decode_vocabulary
 
 RECORD_SPEC = "priory record 1"
@@ -92,8 +92,8 @@ def _list_columns(learned: Learned) -> Iterator[tuple[str, str, JsonObject, Iter
     """Yield each column with a family, how the family counts a cell, and its fields: sums, or counts of values."""
     rows = learned.rows
     if isinstance(rows, TextRows):
-        records = learned.statistics.parts
-        yield rows.column_names[0][0], "Text", _describe_texts(rows.text_model), _list_token_fields(records)
+        [record] = learned.statistics.parts
+        yield rows.column_names[0][0], "Text", _describe_texts(rows.text_model), _list_token_fields(record)
         return
     if not isinstance(rows, TableRows):
         raise DataError("receipts are for models of tables and texts; this model has learned arrays.")
@@ -103,7 +103,7 @@ def _list_columns(learned: Learned) -> Iterator[tuple[str, str, JsonObject, Iter
             for j, name in enumerate(block.names):
                 if block.kind == "text":
                     rule = _describe_texts(block.text_family().build_model())
-                    yield name, "Text", rule, _list_token_fields((record,))
+                    yield name, "Text", rule, _list_token_fields(record)
                 else:
                     spell = format_label if block.kind == "label" else float.hex
                     yield name, type(family).__name__, family.describe_counting(), _list_fields(record, j, spell)
@@ -126,16 +126,13 @@ def _list_fields(record: Any, j: int, spell: Callable[[Any], str]) -> Iterator[t
             raise DataError(f"receipts cannot be issued for columns counted as {type(record).__name__}.")
 
 
-def _list_token_fields(records: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+def _list_token_fields(words: BagCounts) -> Iterator[tuple[str, Any]]:
     """The fields of a column of texts: documents of each class, and tokens with their counts (classes, tokens)."""
-    first = records[0]
-    pair = (first.occurrences, first.presence) if isinstance(first, OccurrencesAndPresence) else tuple(records)
-    yield "n", pair[0].n
-    for field, words in zip(("counts", "presence"), pair, strict=False):
-        if getattr(words, "missed", 0.0):
-            raise DataError("rare words were dropped (max_tokens), so that nobody can recount them; train without it.")
-        counts = np.asarray(make_dense_counts(words.counts)).T
-        yield field, (words.tokens() if isinstance(words, TokenCounts) else [*map(str, range(counts.shape[1]))], counts)
+    if getattr(words, "missed", 0.0):
+        raise DataError("rare words were dropped (max_tokens), so that nobody can recount them; train without it.")
+    yield "n", words.n
+    counts = np.asarray(make_dense_counts(words.counts)).T
+    yield "counts", (words.tokens() if isinstance(words, TokenCounts) else [*map(str, range(len(words)))], counts)
 
 
 def _describe_texts(model: TextModel) -> JsonObject:
@@ -144,7 +141,7 @@ def _describe_texts(model: TextModel) -> JsonObject:
     is_plain = (reader.lowercase, reader.analyzer, tuple(reader.ngram_range)) == (True, "word", (1, 1))
     rewrites = reader.stop_words or reader.stem or reader.extra_tokens
     words = reader.min_token_length if is_plain and not rewrites and model.vocabulary.grows else None
-    return {"binary": model.binary, "presence": model.vocabulary.count_records(model.binary) > 1, "words": words}
+    return {"binary": model.binary, "words": words}
 
 
 def _export_cells(cells: Any, labels: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -98,10 +98,7 @@ class RowBuffer(Generic[RowT]):
 
     def learn(self, row: RowT, group: int) -> None:
         """Learn a row: first the tempering from the model's answer to it, then the model."""
-        row_hash = self.hash_row(row, group)
-        if self.corrections is not None:
-            self.corrections.learn(self.model, row, group, row_hash)
-        self._learn_row(row, group, row_hash)
+        self.learn_all([row], [group])
 
     def learn_all(self, rows: Sequence[RowT], groups: Sequence[int]) -> None:
         """Learn rows: first the tempering from the model's answers to all of them, then the model."""
@@ -170,16 +167,16 @@ class RowBuffer(Generic[RowT]):
         assert self.corrections is not None
         if not self.is_limited:
             joint = self.model.log_joint(row)
-            return None if joint is None else log_normalise_row(joint, self.model.log_prior)
+            return None if joint is None else log_normalise_row(joint, self.model.prior.log_declared)
         answer = self.corrections.log_probabilities(self.model, row)
         if answer is None:
             return None
         if self._succession is None:
-            self._succession = Succession(float(self.model.n.sum()), self.model.estimated_log_prior())
+            self._succession = Succession(float(self.model.n.sum()), self.model.prior.log_estimated())
         answer = self._succession.limit(answer)
         # (classes,): declared minus estimated log prior, if a prior is declared
-        shift = self.model.find_prior_shift()
-        return answer if shift is None else log_normalise_row(answer + shift, self.model.log_prior)
+        shift = self.model.prior.find_shift()
+        return answer if shift is None else log_normalise_row(answer + shift, self.model.prior.log_declared)
 
     # -- the statistics ------------------------------------------------------------------------------------------
 
@@ -347,13 +344,13 @@ class BufferCorrections:
                 return None
             if self.rows is not None:
                 return self.rows.log_probabilities((), found, ())
-            return log_normalise_row(found.values.sum(axis=1), model.estimated_log_prior)
+            return log_normalise_row(found.values.sum(axis=1), model.prior.log_estimated)
         texts = model.list_texts(row) if self.finders else ()
         tokens = [finder.find(text) for finder, text in zip(self.finders, texts, strict=False)]
         evidence = model.evidence(row) if self.tempers else None
         cells = model.list_coded_cells(row)
         if self.rows.has_gap(cells):
-            return self.rows.complete_row(model.make_cells([row]), evidence, tokens, model.estimated_log_prior())
+            return self.rows.complete_row(model.make_cells([row]), evidence, tokens, model.prior.log_estimated())
         return self.rows.log_probabilities(cells, evidence, tokens)
 
 

@@ -19,11 +19,10 @@ from priory.model.cells import Cells
 from priory.model.column_profile import Profiles, make_example_table
 from priory.model.model_statistics import (
     ModelStatistics,
-    check_class_weight,
+    check_class_prior,
     make_empty_statistics,
     observe_cells,
     rearrange_blocks,
-    resolve_class_prior,
 )
 from priory.model.open_table import OpenTable
 from priory.model.schema import ColumnBlock, Schema, TextbookFamilies, drop_open_parts, read_known_table, split_row
@@ -108,20 +107,17 @@ class TableRows(RowKind[Table]):
             raise DataError(f"estimate is {p.estimate!r}; use one of {', '.join(ESTIMATES)}.")
         if p.new_columns not in ("learn", "ignore", "error"):
             raise DataError(f"new_columns is {p.new_columns!r}; use 'learn', 'ignore' or 'error'.")
-        if p.missing not in ("ignore", "error"):
-            raise DataError(f"missing is {p.missing!r}; use 'ignore' or 'error'.")
         if p.alpha is not None and not is_valid_alpha(p.alpha):
             raise DataError(f"alpha is {p.alpha!r}; use a number from 0 to {MAX_SAMPLE_WEIGHT:g}, or None.")
         if isinstance(p.class_prior, str) and p.class_prior not in ("estimated", "uniform"):
             raise DataError(f"class_prior is {p.class_prior!r}; use 'estimated', 'uniform', or probabilities.")
-        check_class_weight(p.class_weight, p.class_prior)
         check_calibration(p)
 
     def read(self, X: object, purpose: Purpose, learned: ModelStatistics | None = None) -> tuple[Self, Table]:
         if purpose == "fit":
             table = read_table(X)
             _check_not_empty(table)
-            self._check_cells(table)
+            table.check_finite()
             schema = Schema.of(table, self.parameters.families, self.parameters.alpha)
             return type(self)(self.parameters, schema, table.has_names), table
         table, rows = read_known_table(X, self.schema, is_counted=purpose != "answer"), self
@@ -133,11 +129,6 @@ class TableRows(RowKind[Table]):
             schema = rows.schema.add_columns(table, self.parameters.families, self.parameters.alpha)
             rows = rows if schema is rows.schema else replace(rows, schema=schema)
         return rows, table
-
-    def _check_cells(self, table: Table) -> None:
-        table.check_finite()
-        if self.parameters.missing == "error":
-            table.check_no_missing()
 
     def _check_known(self, table: Table, learned: ModelStatistics | None) -> None:
         """Raise an error if known columns are missing or changed; warn of ignored columns."""
@@ -153,7 +144,7 @@ class TableRows(RowKind[Table]):
             )
         if learned is not None:
             self._check_label_types(table, learned)
-        self._check_cells(table)
+        table.check_finite()
 
     def _read_more(self, table: Table, learns: bool) -> tuple[Self, Table]:
         """Match more rows to the columns: absent ones are missing in every row, new ones follow ``new_columns``."""
@@ -314,12 +305,12 @@ class TableRows(RowKind[Table]):
 
     def model(self, statistics: ModelStatistics) -> Model:
         p = self.parameters
-        prior = resolve_class_prior(p.class_prior, p.class_weight, statistics.classes)
+        prior = check_class_prior(p.class_prior, statistics.classes)
         return Model(self.schema, statistics, p.estimate, prior)
 
     def open(self, statistics: ModelStatistics) -> OpenTable | None:
-        model, p = self.model(statistics), self.parameters
-        return OpenTable(model, p.new_columns, p.missing == "error") if OpenTable.can_open(model) else None
+        model = self.model(statistics)
+        return OpenTable(model, self.parameters.new_columns) if OpenTable.can_open(model) else None
 
     def find_fault(self, statistics: ModelStatistics) -> str | None:
         """Check that every candidate family of every block has a record of its own type."""
@@ -382,4 +373,6 @@ def _check_not_empty(table: Table) -> None:
 
 def _has_possible_texts(block: ColumnBlock, records: tuple[object, ...]) -> bool:
     """Whether the record of a column of texts fits its text model."""
-    return block.kind != "text" or (len(records) == 1 and block.text_family().find_record_fault(records[0]) is None)
+    if block.kind != "text":
+        return True
+    return len(records) == 1 and block.text_family().build_model().find_fault(records[0]) is None

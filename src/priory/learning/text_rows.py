@@ -16,7 +16,7 @@ from priory.errors import DataError
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, choose_text_memory
 from priory.model.document_model import DocumentModel, observe_documents
-from priory.model.model_statistics import ModelStatistics, check_class_weight, resolve_class_prior
+from priory.model.model_statistics import ModelStatistics, check_class_prior
 from priory.model.open_model import OpenTexts
 from priory.tables.table_reading import take_text_column
 from priory.text.documents import DocumentBatch, check_documents, read_documents
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "reader", "stop_words"),
-    *("vocabulary", "unknown", "min_df", "max_df", "max_features", "buckets", "max_tokens"),
+    *("vocabulary", "unknown", "buckets", "max_tokens"),
 )
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
 
@@ -111,7 +111,6 @@ class TextRows(RowKind[TextBatch]):
         p = self.parameters
         if p.pairs not in ("auto", True, False):
             raise DataError(f"pairs is {p.pairs!r}; use 'auto', True or False.")
-        check_class_weight(p.class_weight, p.class_prior)
         check_calibration(p)
         if p.refine not in ("auto", True, False):
             raise DataError(f"refine is {p.refine!r}; use 'auto', True or False.")
@@ -157,7 +156,7 @@ class TextRows(RowKind[TextBatch]):
             return replace(learned, sample=self.sample(cells, classes, group, weight, self.memory)[0])
         bags = self._read_bags(batch.documents)  # they are read once, to be counted and to be kept
         learned = observe_documents(self.text_model, bags, classes, group, weight)
-        sample, rows = RowSample.choose_rows(self.column_names, cells, classes, group, weight, self.memory)
+        sample, rows = RowSample.of(self.column_names, cells, classes, group, weight, self.memory, None)
         return replace(learned, sample=sample.with_cells([TextCells(bags[rows])]))
 
     def _keeps_all(self, batch: TextBatch, weight: Array | None) -> bool:
@@ -178,15 +177,16 @@ class TextRows(RowKind[TextBatch]):
 
     def prune(self, statistics: ModelStatistics) -> ModelStatistics:
         """Keep the ``max_tokens`` most frequent tokens; the counts bound the error."""
-        if self.parameters.max_tokens is None:
+        if self.parameters.max_tokens is None or not self.vocabulary.grows:
             return statistics
-        return replace(statistics, parts=self.vocabulary.drop_rare_tokens(statistics.parts))
+        [words] = statistics.parts
+        return replace(statistics, parts=(words.drop_rare_tokens(self.parameters.max_tokens),))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
     def model(self, statistics: ModelStatistics) -> DocumentModel:
         p = self.parameters
-        prior = resolve_class_prior(p.class_prior, p.class_weight, statistics.classes)
+        prior = check_class_prior(p.class_prior, statistics.classes)
         return DocumentModel(self.text_model, statistics, prior)
 
     def answer(self, learned: Any, cells: Sequence[Cells]) -> Array:
@@ -203,7 +203,7 @@ class TextRows(RowKind[TextBatch]):
         return OpenTexts(model) if OpenTexts.can_open(model) else None
 
     def find_fault(self, statistics: ModelStatistics) -> str | None:
-        if fault := self.text_model.find_fault(statistics.parts):
+        if fault := self.text_model.find_fault(statistics.parts[0] if len(statistics.parts) == 1 else None):
             return fault
         sample = statistics.sample
         return None if sample is None or self._can_keep(sample.blocks) else "the texts it keeps are of another kind"

@@ -323,26 +323,13 @@ class RowSample(Statistics):
         group: Array,
         weight: Array | None,
         memory: int,
-        keep_cells: Callable[[Sequence[Cells]], Sequence[Cells]],
+        keep_cells: Callable[[Sequence[Cells]], Sequence[Cells]] | None,
     ) -> tuple[RowSample, Array]:
         """Sample rows; also return the position of the first occurrence of each kept row.
 
-        ``names`` are the column names of each block, and ``keep_cells`` converts cells to their stored form.
+        ``names`` are the column names of each block, and ``keep_cells`` converts cells to their stored form; if it is
+        None, the sample has no cells yet.
         """
-        sample, rows = cls.choose_rows(names, cells, classes, group, weight, memory)
-        return sample.with_cells(keep_cells(take_rows(cells, rows))), rows
-
-    @classmethod
-    def choose_rows(
-        cls,
-        names: Sequence[Sequence[str]],
-        cells: Sequence[Cells],
-        classes: Array,
-        group: Array,
-        weight: Array | None,
-        memory: int,
-    ) -> tuple[RowSample, Array]:
-        """Sample rows without storing cells; also return the position of the first occurrence of each kept row."""
         hashes = hash_labelled_rows(names, cells, classes, group)
         counted = np.arange(len(hashes)) if weight is None else np.flatnonzero(weight > 0)
         least = add_reserve(memory)
@@ -357,7 +344,8 @@ class RowSample(Statistics):
         weights = np.bincount(place, None if weight is None else weight[counted], len(kept)).astype(float)
         every = cls(memory, NO_LIMIT, kept, group[counted[first]].astype(np.int32), weights, ())
         sample = every._trim(memory, NO_LIMIT)
-        return sample, counted[first[: len(sample)]]
+        rows = counted[first[: len(sample)]]
+        return sample if keep_cells is None else sample.with_cells(keep_cells(take_rows(cells, rows))), rows
 
     def with_cells(self, blocks: Sequence[Cells]) -> RowSample:
         """Set the cells of the sampled rows."""

@@ -25,14 +25,6 @@ from priory.text.tokenizer import estimate_word_count
 MAX_VALUES_KEPT = 10_000
 
 
-def make_no_hashes() -> Array:
-    return np.zeros(0, dtype=np.uint64)
-
-
-def make_no_counts() -> Array:
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class ColumnProfile:
     """The kind of a column, whether its numbers are all 0 or 1, and a uniform sample of its distinct strings."""
@@ -41,9 +33,9 @@ class ColumnProfile:
     zone: str | None = None  # of moments that the column is a part of
     is_binary: bool = True
     limit: int = NO_LIMIT  # upper bound (exclusive) of the hashes
-    hashes: Array = field(default_factory=make_no_hashes)  # (values,), sorted
-    times: Array = field(default_factory=make_no_counts)  # (values,): number of occurrences
-    words: Array = field(default_factory=make_no_counts)  # (values,): number of words
+    hashes: Array = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))  # (values,), sorted
+    times: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (values,): number of occurrences
+    words: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # (values,): number of words
 
     @classmethod
     def of(cls, table: Table, position: int) -> ColumnProfile:

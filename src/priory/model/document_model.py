@@ -13,8 +13,9 @@ from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import sum_entries
 from priory.model.cells import Cells
 from priory.model.model_statistics import ClassModel, ModelStatistics, ResolvedPrior, take_documents
-from priory.text.text_model import TextModel, TextRecords
+from priory.text.text_model import TextModel
 from priory.text.token_bags import AnyDocuments
+from priory.text.token_counts import BagCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +29,10 @@ class DocumentModel(ClassModel):
     n_parts: ClassVar[int] = 1  # the number of terms of the log joint besides the class prior
 
     @property
-    def records(self) -> TextRecords:
+    def record(self) -> BagCounts:
         """The counts of the text model."""
-        return self.statistics.parts
+        record: BagCounts = self.statistics.parts[0]
+        return record
 
     @property
     def can_leave_one_out(self) -> bool:
@@ -54,7 +56,7 @@ class DocumentModel(ClassModel):
 
     def log_joint(self, cells: Sequence[Cells]) -> Array:
         """log p(c, text) up to a constant for each document, (documents, classes)."""
-        return self.text.score(self.records, take_documents(*cells)) + self.log_prior()
+        return self.text.score(self.record, take_documents(*cells)) + self.log_prior()
 
     def log_density(self, cells: Sequence[Cells]) -> Array:
         """log p(text) / p(text by the token shares of all classes together), per token: (documents,)."""
@@ -73,15 +75,15 @@ class DocumentModel(ClassModel):
         # the same token draws for every kind of model: others have no likelihood of a single token
         text = replace(self.text, model="binary" if self.text.binary else "multinomial", alpha=1.0)
         documents = text.vocabulary.read_bags(take_documents(*cells))
-        pooled = tuple(record.pool_classes() for record in self.records)
+        pooled = self.record.pool_classes()
         counts = text.select_counts(pooled)
         indptr, ids, times = text.vocabulary.encode(documents, counts)
         frequency, own = counts.counts.sum(axis=1), np.ones(len(ids)) if text.binary else times
         if group is None:
-            by_class = text.score(self.records, documents) + self.log_prior()
+            by_class = text.score(self.record, documents) + self.log_prior()
             background, is_known = text.score(pooled, documents)[:, 0], np.ones(len(ids), dtype=bool)
         else:
-            by_class = text.leave_one_out(self.records, documents, group) + self.leave_one_out_prior(group)
+            by_class = text.leave_one_out(self.record, documents, group) + self.leave_one_out_prior(group)
             background = text.leave_one_out(pooled, documents, np.zeros(len(group), dtype=np.int64))[:, 0]
             is_known = frequency[ids] > own
         every = np.ones(len(documents.ids)) if text.binary else documents.occurrences
@@ -93,11 +95,11 @@ class DocumentModel(ClassModel):
 
     def log_likelihood_terms(self, cells: Sequence[Cells]) -> Array:
         """log p(text | c) up to a constant, (documents, classes, 1)."""
-        return self.text.score(self.records, take_documents(*cells))[:, :, None]
+        return self.text.score(self.record, take_documents(*cells))[:, :, None]
 
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """Leave-one-out log p(text | c), (documents, classes, 1): each document is scored by the model without it."""
-        return self.text.leave_one_out(self.records, take_documents(*cells), group)[:, :, None]
+        return self.text.leave_one_out(self.record, take_documents(*cells), group)[:, :, None]
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """Leave-one-out log p(c, text), (documents, classes)."""
@@ -114,9 +116,9 @@ class DocumentModel(ClassModel):
     def count_values(self, block: int, column: int) -> None:
         """Return None: there are no columns of values."""
 
-    def list_texts(self) -> list[tuple[TextModel, TextRecords, int]]:
-        """The text model with its records; the documents are the first block."""
-        return [(self.text, self.records, 0)]
+    def list_texts(self) -> list[tuple[TextModel, BagCounts, int]]:
+        """The text model with its counts; the documents are the first block."""
+        return [(self.text, self.record, 0)]
 
 
 def observe_documents(
@@ -124,4 +126,4 @@ def observe_documents(
 ) -> ModelStatistics:
     """Statistics of documents; ``group`` (documents,) is the class number of each."""
     n = np.bincount(group, weight, minlength=len(classes)).astype(float)
-    return ModelStatistics(classes, n, text.count(documents, group, len(classes), weight))
+    return ModelStatistics(classes, n, (text.count(documents, group, len(classes), weight),))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy import ndarray as Array
@@ -26,53 +26,17 @@ from priory.errors import DataError, KindError
 from priory.model.cells import Cells, RowSample, TextCells, place_columns, take_columns
 from priory.model.schema import Schema, instantiate_family
 from priory.text.normal_forms import Document
-from priory.text.text_model import TextModel, TextRecords
+from priory.text.text_model import TextModel
 from priory.text.token_bags import AnyDocuments, count_letters
+from priory.text.token_counts import BagCounts
 from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
 
 ClassPrior = str | Mapping[Hashable, float] | Sequence[float] | Array  # "estimated", "uniform", or probabilities
 
-
-ClassWeight = Literal["balanced"] | Mapping[Hashable, float]  # how much the rows of classes count
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedPrior:
-    """The shares of the rows, each times the weight of its class."""
-
-    weights: Array  # (classes,)
+ResolvedPrior = str | Array  # "estimated", "uniform", or probabilities of the classes in order
 
 
-ResolvedPrior = str | Array | WeightedPrior  # "estimated", "uniform", probabilities of classes in order, or weights
-
-
-def check_class_weight(class_weight: ClassWeight | None, class_prior: ClassPrior) -> None:
-    """Raise an error if weights of classes are impossible, or given besides a prior."""
-    if class_weight is None:
-        return
-    if not isinstance(class_weight, Mapping) and class_weight != "balanced":
-        raise DataError(f"class_weight is {class_weight!r}; use 'balanced', a dict of class to weight, or None.")
-    if not isinstance(class_prior, str) or class_prior != "estimated":
-        raise DataError("class_weight multiplies the estimated class prior, and class_prior declares one; give one.")
-    for label, number in class_weight.items() if isinstance(class_weight, Mapping) else ():
-        if not 0 <= number < np.inf:
-            raise DataError(f"class {label!r} has the weight {number:g}; give a number that is 0 or more")
-
-
-def resolve_class_prior(class_prior: ClassPrior, class_weight: ClassWeight | None, classes: Array) -> ResolvedPrior:
-    """The prior of these classes, as declared; a class without a weight has the weight 1."""
-    check_class_weight(class_weight, class_prior)
-    if class_weight is None:
-        return check_class_prior(class_prior, classes)
-    if isinstance(class_weight, str):
-        return "uniform"
-    weights = np.array([class_weight.get(label, 1.0) for label in classes.tolist()], dtype=float)
-    if not weights.any():
-        raise DataError("every class has the weight 0; give at least one class a weight above 0")
-    return WeightedPrior(weights)
-
-
-def check_class_prior(class_prior: ClassPrior, classes: Array) -> str | Array:
+def check_class_prior(class_prior: ClassPrior, classes: Array) -> ResolvedPrior:
     """Validate a declared prior: "estimated", "uniform", or probabilities in the order of ``classes``."""
     if isinstance(class_prior, str):
         if class_prior not in ("estimated", "uniform"):
@@ -107,19 +71,12 @@ def log_class_prior(n: Array, class_prior: ResolvedPrior, rows_of_empty_class: f
     >>> np.exp(log_class_prior(np.array([3.0, 1.0]), "estimated")).round(2).tolist()
     [0.75, 0.25]
     """
-    if isinstance(class_prior, WeightedPrior):
-        weighted = np.where(n > 0, n, rows_of_empty_class) * class_prior.weights
-        return log(weighted / weighted.sum())
     if isinstance(class_prior, str):
         # so that an empty class is not impossible
         counts = np.where(n > 0, n, rows_of_empty_class)
         uniform = class_prior == "uniform" or not counts.any()
         return np.full(len(n), -np.log(len(n))) if uniform else log(counts / counts.sum())
     return log(class_prior)
-
-
-def make_no_labels() -> Array:
-    return np.array([], dtype=object)
 
 
 @register_record("Seen", axes={"classes": "c", "n": "c"}, dtypes={"classes": ""})
@@ -133,7 +90,8 @@ class ModelStatistics(Statistics):
     n: Array  # (classes,), the weight of the rows of each class
     parts: tuple[Any, ...]  # for tables, parts[block][candidate] is a record
     sample: RowSample | None = None  # rows to derive corrections from
-    declared: Array = field(default_factory=make_no_labels)  # sorted: classes that remain even without rows
+    # sorted: classes that remain even without rows
+    declared: Array = field(default_factory=lambda: np.array([], dtype=object))
 
     def find_fault(self) -> str | None:
         if len(self.n) == 0 or not is_increasing(self.classes):
@@ -332,12 +290,12 @@ class ClassModel(ABC):
     # -- the tokens of texts -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def list_texts(self) -> list[tuple[TextModel, TextRecords, int]]:
-        """The text model, the records and the block of each column of texts."""
+    def list_texts(self) -> list[tuple[TextModel, BagCounts, int]]:
+        """The text model, its counts and the block of each column of texts."""
 
     def choose_token_features(self, min_count: int = MIN_FEATURE_COUNT) -> tuple[TokenFeatures, ...]:
         """For each column of texts, the tokens that corrections may have weights for."""
-        return tuple(text.choose_features(records, min_count) for text, records, _ in self.list_texts())
+        return tuple(text.choose_features(record, min_count) for text, record, _ in self.list_texts())
 
     def encode_tokens(self, features: Sequence[TokenFeatures], cells: Sequence[Cells]) -> list[SparseRows]:
         """Encode the documents of each column of texts as sparse rows over these tokens."""

@@ -124,18 +124,6 @@ class OpenModel(Protocol[RowT]):
     def log_joint(self, row: RowT) -> Array | None:
         """Uncorrected log p(c, x), (classes,)."""
 
-    def log_prior(self) -> Array:
-        """The declared log p(c), (classes,)."""
-        return self.prior.log_declared()
-
-    def estimated_log_prior(self) -> Array:
-        """log p(c), by the rows learned of each class."""
-        return self.prior.log_estimated()
-
-    def find_prior_shift(self) -> Array | None:
-        """Declared minus estimated log prior; None if they are equal."""
-        return self.prior.find_shift()
-
     def evidence(self, row: RowT) -> RowEvidence:
         """Log-likelihood of the class prior and the texts."""
 
@@ -246,13 +234,13 @@ class OpenTexts(OpenModel[Document]):
 
     def __init__(self, model: DocumentModel) -> None:
         self.prior = OpenPrior(model.statistics.n, model.class_prior)
-        self.counts = OpenCounts(model.text, model.records)
+        self.counts = OpenCounts(model.text, model.record)
         self._key = hash_column_name(TEXT_COLUMN_NAMES[0])
 
     @staticmethod
     def can_open(model: DocumentModel) -> bool:
         """Whether the cost of a text depends only on the text."""
-        return OpenCounts.can_open(model.text, model.records)
+        return OpenCounts.can_open(model.text, model.record)
 
     def read_row(self, x: object, learns: bool) -> Document | None:
         """Return a valid text; None for anything else, which is left to the original model."""
@@ -284,7 +272,7 @@ class OpenTexts(OpenModel[Document]):
     # -- scoring -------------------------------------------------------------------------------------------------
 
     def log_joint(self, row: Document) -> Array:
-        return self.counts.log_likelihood(row) + self.log_prior()
+        return self.counts.log_likelihood(row) + self.prior.log_declared()
 
     def evidence(self, row: Document) -> RowEvidence:
         values = np.empty((len(self.n), 2))

@@ -18,7 +18,6 @@ from priory.core._kernel.rows import hash_numbers
 from priory.core.content_hash import WORD_MASK, hash_bytes, hash_value, scramble_number
 from priory.core.input_guard import is_valid_text, name_cells
 from priory.families.open_columns import ColumnGuard, OpenColumns
-from priory.families.text import split_record
 from priory.families.value_counts import CategoricalCells, encode_values
 from priory.model.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_column_name
 from priory.model.model_statistics import ModelStatistics, measure_text_length
@@ -89,12 +88,12 @@ class ClassGuard:
 class OpenTable(OpenModel[SingleRow]):
     """A `Model` that learns, forgets and scores row by row.
 
-    ``new_columns`` controls columns that are not in the schema, and ``missing_is_error`` missing cells.
+    ``new_columns`` controls columns that are not in the schema.
     """
 
-    def __init__(self, model: Model, new_columns: str, missing_is_error: bool) -> None:
+    def __init__(self, model: Model, new_columns: str) -> None:
         self.schema, self.blocks, self.known_names = model.schema, model.schema.blocks, frozenset(model.schema.names)
-        self.new_columns, self.missing_is_error = new_columns, missing_is_error
+        self.new_columns = new_columns
         self.columns = [(name, block.kind) for block in self.blocks for name in block.names]
         self.empty_names = self.known_names - {name for name, _ in self.columns}
         self.parts = 1 + np.concatenate(model.schema.find_places())  # (columns,): the part of each column
@@ -124,7 +123,7 @@ class OpenTable(OpenModel[SingleRow]):
                 return False
             if block.kind == "text":
                 text = block.text_family().build_model(model.estimate)
-                if not OpenCounts.can_open(text, split_record(records[0])):
+                if not OpenCounts.can_open(text, records[0]):
                     return False
         return bool(model.schema.blocks)
 
@@ -140,7 +139,7 @@ class OpenTable(OpenModel[SingleRow]):
             value = x.get(name)
             n_found += value is not None
             cell = _read_cell(value, kind)
-            if cell is _UNREADABLE or (self.missing_is_error and _is_missing(cell)):
+            if cell is _UNREADABLE:
                 return None
             cells.append(cell)  # type: ignore[arg-type]  # not unreadable
         # some columns of the row are unknown: parts of dates, or columns to ignore
@@ -273,7 +272,7 @@ class OpenTable(OpenModel[SingleRow]):
     def log_joint(self, row: SingleRow) -> Array | None:
         if not self.families and len(self.texts) < len(self.columns):
             return None
-        joint = self.log_prior()
+        joint = self.prior.log_declared()
         for places, columns in self.families or ():
             terms = columns.terms([row[j] for j in places])
             if terms is None:
@@ -335,17 +334,13 @@ def _read_cell(value: object, kind: str) -> object:
     return value if isinstance(value, str) and is_valid_text(value) else _UNREADABLE
 
 
-def _is_missing(cell: object) -> bool:
-    return cell is None or cell != cell
-
-
 def _open_texts(model: Model) -> Iterator[OpenText]:
     position = 0
     for block, records, places in zip(
         model.schema.blocks, model.statistics.parts, model.schema.find_places(), strict=True
     ):
         if block.kind == "text":
-            counts = OpenCounts(block.text_family().build_model(model.estimate), split_record(records[0]))
+            counts = OpenCounts(block.text_family().build_model(model.estimate), records[0])
             yield OpenText(counts, records[0].n.copy(), position, int(places[0]))
         position += len(block.names)
 

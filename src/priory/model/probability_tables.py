@@ -17,10 +17,12 @@ from numpy import ndarray as Array
 from priory.core.display_table import DisplayTable, EstimateTable, format_cell, import_pandas, join_html
 from priory.core.typing import Label
 from priory.model.table_model import Model
-from priory.text.text_model import TextModel, TextRecords
+from priory.text.text_model import TextModel
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from priory.text.token_counts import BagCounts
 
 
 MAX_LOG2_CELLS = 1000  # 2 ** 1000 is still a float
@@ -104,20 +106,20 @@ def tabulate_model(model: Model) -> ProbabilityTables:
 
 
 def tabulate_texts(
-    text: TextModel, records: TextRecords, classes: Array, n: Array, class_prior: Array, name: str = "text"
+    text: TextModel, record: BagCounts, classes: Array, n: Array, class_prior: Array, name: str = "text"
 ) -> ProbabilityTables:
     """The probability tables of a model of texts, with the words that differ most between classes."""
-    words = text.find_distinctive_words(records)
-    table, estimates = tabulate_words(text, records, classes, words, name)
+    words = text.find_distinctive_words(record)
+    table, estimates = tabulate_words(text, record, classes, words, name)
     prior, shares = tabulate_class_prior(classes, n, class_prior)
     return ProbabilityTables(prior, {name: table}, (*shares, *estimates))
 
 
 def tabulate_words(
-    text: TextModel, records: TextRecords, classes: Array, words: Sequence[str], name: str = "text"
+    text: TextModel, record: BagCounts, classes: Array, words: Sequence[str], name: str = "text"
 ) -> tuple[DisplayTable, list[TableEntry]]:
     """P(word | class) of some words."""
-    estimates = _list_entries(name, text.tabulate_words(records, words), classes)
+    estimates = _list_entries(name, text.tabulate_words(record, words), classes)
     title = f"P(word | class), {text.model}"
     return _lay_out(title, name, estimates, classes), estimates
 

@@ -24,11 +24,9 @@ from priory.core.logspace import log_sum_exp
 from priory.families.base import AnyFamily
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID
 from priory.families.leave_one_out import LeaveOneOutResult
-from priory.families.text import split_record
 from priory.families.value_counts import ValueCounts
 from priory.model.cells import (
     BlockRecord,
-    CellData,
     Cells,
     LabelCells,
     NumberCells,
@@ -39,7 +37,8 @@ from priory.model.cells import (
 )
 from priory.model.model_statistics import ClassModel, ModelStatistics, ResolvedPrior, observe_cells
 from priory.model.schema import Candidate, ColumnBlock, Schema, family_with_prior, instantiate_family
-from priory.text.text_model import TextModel, TextRecords
+from priory.text.text_model import TextModel
+from priory.text.token_counts import BagCounts
 
 EVIDENCE_TIE_TOLERANCE = 1e-6  # nats
 
@@ -51,14 +50,6 @@ class FamilyChoice(NamedTuple):
     positions: Array  # (columns,): within the block
     family: AnyFamily
     statistics: BlockRecord
-
-    def log_likelihood(self, x: CellData, estimate: str) -> Array:
-        """log p(x_j | c), (rows, classes, columns)."""
-        return self.family.log_likelihood(self.statistics, x, estimate)
-
-    def score(self, x: CellData, estimate: str) -> Array:
-        """Log-likelihoods summed over the columns, (rows, classes)."""
-        return self.family.score(self.statistics, x, estimate)
 
 
 def argmax_evidence(evidence: Array) -> Array:
@@ -192,7 +183,7 @@ class Model(ClassModel):
         With many rows or classes, or texts without a closed form, leaving out whole folds is as unbiased, and faster.
         """
         texts = [block.text_family() for block in self.schema.blocks if block.kind == "text"]
-        quick = all(text.leaves_out_in_closed_form(self.estimate) for text in texts)
+        quick = all(text.build_model(self.estimate).leaves_out_in_closed_form for text in texts)
         few = len(self.classes) <= MAX_CLASSES_TO_LEAVE_ONE_OUT and self.statistics.n.sum() <= MAX_ROWS_TO_LEAVE_ONE_OUT
         return quick and bool(few)
 
@@ -274,7 +265,8 @@ class Model(ClassModel):
         # (rows, classes)
         joint = np.repeat(self.log_prior()[None], len(cells[0]), axis=0)
         for choice in self.choices():
-            joint += choice.score(cells[choice.block].view_columns(choice.positions), self.estimate)
+            block = cells[choice.block].view_columns(choice.positions)
+            joint += choice.family.score(choice.statistics, block, self.estimate)
         return joint
 
     def log_likelihood_terms(self, cells: Sequence[Cells]) -> Array:
@@ -284,7 +276,7 @@ class Model(ClassModel):
         for choice in self.choices():
             block = cells[choice.block].take_columns(choice.positions)
             columns = places[choice.block][choice.positions]
-            terms[:, :, columns] = choice.log_likelihood(block.data, self.estimate)
+            terms[:, :, columns] = choice.family.log_likelihood(choice.statistics, block.data, self.estimate)
         return terms
 
     def log_density(self, cells: Sequence[Cells]) -> Array:
@@ -315,13 +307,11 @@ class Model(ClassModel):
                 return counted[column].values, counted[column].counts
         return None
 
-    def list_texts(self) -> list[tuple[TextModel, TextRecords, int]]:
-        """The text model, the records and the block of each column of texts."""
+    def list_texts(self) -> list[tuple[TextModel, BagCounts, int]]:
+        """The text model, its counts and the block of each column of texts."""
         blocks = enumerate(zip(self.schema.blocks, self.statistics.parts, strict=True))
         return [
-            (block.text_family().build_model(), split_record(records[0]), b)
-            for b, (block, records) in blocks
-            if block.kind == "text"
+            (block.text_family().build_model(), records[0], b) for b, (block, records) in blocks if block.kind == "text"
         ]
 
     # -- leave-one-out scores of learned rows --------------------------------------------------------------------

@@ -39,7 +39,7 @@ def weigh_both_sides(model: DocumentModel, documents: AnyDocuments) -> list[dict
         return [{} for _ in range(len(documents))]
     references = model.statistics.derive("references", partial(_find_references, model), model.text)
     counts, n = _get_document_counts(model)
-    indptr, ids, _ = model.text.vocabulary.encode(documents, model.text.select_counts(model.records))
+    indptr, ids, _ = model.text.vocabulary.encode(documents, model.text.select_counts(model.record))
     found = []
     for start, end in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
         odds = [_find_log_odds(counts[ids[start:end]], n, c) for c in range(len(n))]
@@ -72,7 +72,7 @@ def _find_references(model: DocumentModel, statistics: ModelStatistics) -> list[
     assert isinstance(bags, TokenBags)
     for c in range(len(n)):
         rows = np.flatnonzero(sample.group == c)[:REFERENCE_TEXTS]
-        indptr, ids, _ = model.text.vocabulary.encode(bags[rows], model.text.select_counts(model.records))
+        indptr, ids, _ = model.text.vocabulary.encode(bags[rows], model.text.select_counts(model.record))
         # all tokens (tokens,), from counts with one text of the class less: each text has its own tokens once
         odds = _find_log_odds(counts, n, c, float(sample.weight[rows].mean()) if len(rows) else 0.0)[ids]
         edges = zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)
@@ -83,7 +83,7 @@ def _find_references(model: DocumentModel, statistics: ModelStatistics) -> list[
 
 def _get_document_counts(model: DocumentModel) -> tuple[Array, Array]:
     """Documents of each class with each token (tokens, classes), and documents of each class."""
-    counts = model.text.select_counts(model.records)
+    counts = model.text.select_counts(model.record)
     return np.asarray(counts.counts), counts.n
 
 

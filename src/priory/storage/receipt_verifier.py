@@ -92,7 +92,7 @@ def count_cell(family: str, rule: Any, x: Any) -> Any:
         return [("counts", [str(x) if family == "Categorical" else round_number(x, rule["bits"]).hex()], 1)]
     if family == "Text":
         counts = [("counts", [token], 1 if rule["binary"] else times) for token, times in x["tokens"].items()]
-        return [("n", [], 1), *counts, *(("presence", [token], 1) for token in x["tokens"] if rule["presence"])]
+        return [("n", [], 1), *counts]
     n, log_of = rule.get("trials", 2**53), compute_log_factorial
     is_count = x >= 0 and x == math.floor(x) and x <= n
     is_inside = {"Bernoulli": x in (0, 1), "Gaussian": True, "Gamma": 1e-300 <= x <= 1e300}.get(family, is_count)

@@ -188,19 +188,6 @@ class Table:
             if len(row):
                 raise DataError(f"row {row[0]}, column {name!r} is infinity (inf); use NaN for what is missing.")
 
-    def check_no_missing(self) -> None:
-        """Raise an error that names the first missing cell."""
-        kinds = self.column_kinds()
-        for position, name in enumerate(self.names):
-            if kinds[name] == "text":
-                continue
-            # a label is missing if its code is -1, a number if it is NaN
-            labels = kinds[name] == "label"
-            missing = self._encode_column(position)[0] < 0 if labels else np.isnan(self.numbers([position])[:, 0])
-            if missing.any():
-                row = int(np.argmax(missing))
-                raise DataError(f"row {row}, column {name!r} is missing (NaN); fill it, or set missing='ignore'.")
-
 
 def make_named_table(rows: int, has_names: bool, parts: Sequence[Mapping[str, Column]]) -> Table:
     """Make a table of columns by name; raise an error for duplicate names."""

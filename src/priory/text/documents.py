@@ -275,19 +275,7 @@ def make_decoding_error(document: Document, number: int) -> DataError:
     return DataError(f"document {number} cannot be read.")
 
 
-def check_classes_and_weights(group: Array, groups: int, weight: Array | None) -> tuple[Array, Array | None]:
-    """Validate the class and the weight of each document, and convert them for the kernel."""
-    classes = np.ascontiguousarray(group, dtype=np.int32)
-    if classes.size and not (classes.min() >= 0 and classes.max() < groups):
-        raise DataError(f"a class is outside of 0 .. {groups - 1}; number the classes from 0.")
-    if weight is None:
-        return classes, None
-    weights = np.ascontiguousarray(weight, dtype=np.float64)
-    if weights.shape != classes.shape or not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise DataError("weight: give a finite number, zero or more, for each document.")
-    return classes, weights
-
-
-def check_document_count(documents: int, classes: Array) -> None:
-    if documents != len(classes):
-        raise DataError(f"{documents} documents but {len(classes)} classes; give one class for each document.")
+def convert_classes(group: Array, weight: Array | None) -> tuple[Array, Array | None]:
+    """The class and the weight of each document as the kernel reads them."""
+    weights = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    return np.ascontiguousarray(group, dtype=np.int32), weights

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.core.sharding import find_memory_limit
+from priory.core.sharding import check_memory
 from priory.core.sparse_rows import sum_entries_by_class
 from priory.core.statistics import Statistics, register_record, subtract_counts
-from priory.errors import ModelTooLargeError, NotLearnedError
+from priory.errors import NotLearnedError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -254,9 +254,5 @@ def make_dense_counts(counts: CountTable) -> Array:
 
 def check_dense_size(n_tokens: int, n_classes: int) -> None:
     """Raise ModelTooLargeError if tables (tokens, classes) do not fit into memory."""
-    needed, available = TABLES_IN_MEMORY * 8 * n_tokens * n_classes, find_memory_limit()
-    if available is not None and needed > available:
-        raise ModelTooLargeError(
-            f"tables of {n_tokens:,} tokens and {n_classes:,} classes take about {needed / 2**30:,.0f} GiB, and this "
-            f"machine has {available / 2**30:,.0f}; use fewer classes or tokens, and alpha above 0."
-        )
+    what = f"tables of {n_tokens:,} tokens and {n_classes:,} classes"
+    check_memory(TABLES_IN_MEMORY * 8 * n_tokens * n_classes, what, "use fewer classes or tokens, and alpha above 0")

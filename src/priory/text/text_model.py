@@ -28,8 +28,6 @@ from priory.text.vocabulary import GrowingVocabulary, Vocabulary, check_words_ke
 MAX_STRONGEST_WORDS = 20
 MIN_EVIDENCE_ALPHA = 1e-3  # the evidence of a model without smoothing is taken at this alpha
 
-TextRecords = tuple[BagCounts, ...]  # the counts, and presence counts if the vocabulary needs them to select tokens
-
 
 def is_valid_alpha(alpha: object) -> bool:
     """Whether ``alpha`` is a number of virtual rows: none, or at most what a row may weigh."""
@@ -43,8 +41,8 @@ class TextModel:
     >>> from priory.text.tokenizer import Tokenizer
     >>> from priory.text.vocabulary import GrowingVocabulary
     >>> model = TextModel("binary", 1.0, GrowingVocabulary(Tokenizer()))
-    >>> records = model.count(["win cash", "lunch?"], np.array([0, 1]), 2)
-    >>> model.score(records, ["win lunch"]).round(3).tolist()
+    >>> record = model.count(["win cash", "lunch?"], np.array([0, 1]), 2)
+    >>> model.score(record, ["win lunch"]).round(3).tolist()
     [[-2.526, -2.079]]
     """
 
@@ -66,117 +64,114 @@ class TextModel:
         """Whether a token counts once for each document."""
         return document_models.BAG_MODELS[self.model].binary
 
-    def find_fault(self, records: tuple[BagCounts, ...]) -> str | None:
-        """Describe what is wrong with records of this model; None if they are valid."""
-        fault = self.vocabulary.find_fault(records, self.binary)
-        if fault:
+    def find_fault(self, record: object) -> str | None:
+        """Describe what is wrong with a record of this model; None if it is valid."""
+        fault = self.vocabulary.find_fault(record)
+        if fault or not self.binary or not isinstance(record, BagCounts):
             return fault
-        presence = records[:1] if self.binary else records[1:]  # the records that count a token once for each document
-        for record in presence:
-            slack = ROW_SUM_TOLERANCE * (1 + record.n.max(initial=0.0))
-            if (record.counts.max(axis=0, initial=0.0) > record.n + slack).any():
-                return "more documents show a token than there were"
-        return None
+        slack = ROW_SUM_TOLERANCE * (1 + record.n.max(initial=0.0))
+        is_possible = (record.counts.max(axis=0, initial=0.0) <= record.n + slack).all()
+        return None if is_possible else "more documents show a token than there were"
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def count(self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None = None) -> TextRecords:
+    def count(self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None = None) -> BagCounts:
         """Count documents; ``group`` (documents,) is the class of each, 0 .. groups - 1."""
         return self.vocabulary.count(documents, group, groups, weight, self.binary)
 
-    def select_counts(self, records: TextRecords) -> BagCounts:
+    def select_counts(self, record: BagCounts) -> BagCounts:
         """The counts of the tokens in use."""
-        return self.vocabulary.select_counts(records)
+        return self.vocabulary.select_counts(record)
 
-    def _prepare_counts(self, records: TextRecords) -> BagCounts:
+    def _prepare_counts(self, record: BagCounts) -> BagCounts:
         """The counts of the tokens in use, dense if the bag of words requires it.
 
         Sparse counts require that zero counts have the same weight for all tokens of a class: not without smoothing,
         where they are impossible.
         """
-        counts = self.select_counts(records)
+        counts = self.select_counts(record)
         return counts.make_dense() if self.alpha == 0 else counts
 
-    def choose_alpha(self, records: TextRecords) -> float:
+    def choose_alpha(self, record: BagCounts) -> float:
         """The declared smoothing, or the one with the largest evidence."""
         if self.alpha != "evidence":
             return float(self.alpha)
         bag = self._bag_class()
-        return self._prepare_counts(records).derive("alpha", bag.choose_alpha, bag)
+        return self._prepare_counts(record).derive("alpha", bag.choose_alpha, bag)
 
-    def build_bag(self, records: TextRecords) -> document_models.BagOfWords:
+    def build_bag(self, record: BagCounts) -> document_models.BagOfWords:
         """Build the bag of words with its smoothing."""
-        return self._bag_class()(self.choose_alpha(records))
+        return self._bag_class()(self.choose_alpha(record))
 
-    def token_weights(self, records: TextRecords) -> document_models.TokenWeights:
+    def token_weights(self, record: BagCounts) -> document_models.TokenWeights:
         """Weights of the tokens in use for every class, and the constant of every class.
 
         A declared token (or a bucket) that occurs in no document has weight zero.
         """
-        bag = self.build_bag(records)
+        bag = self.build_bag(record)
 
         def compute_weights(counts: BagCounts) -> document_models.TokenWeights:
             table, constant = bag.compute_weights(counts)
             return document_models.TokenWeights(document_models.silence_tokens(table, counts.counts), constant)
 
-        return self._prepare_counts(records).derive("weights", compute_weights, bag)
+        return self._prepare_counts(record).derive("weights", compute_weights, bag)
 
-    def log_evidence(self, records: TextRecords) -> float:
+    def log_evidence(self, record: BagCounts) -> float:
         """Log evidence of the tokens in use, drawn independently given the class."""
-        alpha = max(self.choose_alpha(records), MIN_EVIDENCE_ALPHA)
-        return float(document_models.log_dirichlet_evidence(self.select_counts(records).counts, np.array([alpha]))[0])
+        alpha = max(self.choose_alpha(record), MIN_EVIDENCE_ALPHA)
+        return float(document_models.log_dirichlet_evidence(self.select_counts(record).counts, np.array([alpha]))[0])
 
     # -- words ---------------------------------------------------------------------------------------------------
 
-    def word_probabilities(self, records: TextRecords, rows: Array) -> Array:
+    def word_probabilities(self, record: BagCounts, rows: Array) -> Array:
         """P(word | class) of tokens, given by their rows: (words, classes)."""
-        table = document_models.take_token_rows(self.token_weights(records).table, rows)
+        table = document_models.take_token_rows(self.token_weights(record).table, rows)
         return 1 / (1 + np.exp(-table)) if self.model == "bernoulli" else np.exp(table)
 
-    def find_distinctive_words(self, records: TextRecords, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
+    def find_distinctive_words(self, record: BagCounts, max_words: int = MAX_STRONGEST_WORDS) -> list[str]:
         """The words whose probabilities differ most between the classes, weighted by frequency."""
-        counts = check_words_kept(self.select_counts(records))
+        counts = check_words_kept(self.select_counts(record))
         # (tokens,): range of the log weights over the classes, times the number of occurrences
-        spread = document_models.measure_spread(self.token_weights(records).table)
+        spread = document_models.measure_spread(self.token_weights(record).table)
         best = np.argsort(-spread * counts.counts.sum(axis=1), kind="stable")[:max_words]
         return counts.take_tokens(best).tokens()
 
-    def tabulate_words(self, records: TextRecords, words: Sequence[str]) -> EstimateTable:
+    def tabulate_words(self, record: BagCounts, words: Sequence[str]) -> EstimateTable:
         """P(word | class) of some words."""
-        counts = check_words_kept(self.select_counts(records))
+        counts = check_words_kept(self.select_counts(record))
         row_of_token = self.vocabulary.number_tokens(words, counts)
         unknown = [word for word in words if word not in row_of_token]
         if unknown:
             raise DataError(f"the model has no word {unknown[0]!r}; it may be stemmed, lowered or too rare.")
         rows = np.array([row_of_token[word] for word in words], dtype=np.int64)
         shown = make_dense_counts(counts.take_tokens(rows).counts).T  # (classes, words)
-        alpha, total = self.choose_alpha(records), counts.counts.sum(axis=0)
+        alpha, total = self.choose_alpha(record), counts.counts.sum(axis=0)
         n, all_virtual = (counts.n, 2 * alpha) if self.model == "bernoulli" else (total, alpha * len(counts))
-        shares = self.word_probabilities(records, rows).T
+        shares = self.word_probabilities(record, rows).T
         return EstimateTable(list(words), shares, shown, np.full(shown.shape, alpha), n, np.full(len(n), all_virtual))
 
     # -- answering -----------------------------------------------------------------------------------------------
 
-    def score(self, records: TextRecords, documents: AnyDocuments) -> Array:
+    def score(self, record: BagCounts, documents: AnyDocuments) -> Array:
         """log p(document | class) up to a constant for each document, (documents, classes)."""
-        table, constant = self.token_weights(records)
-        return self.vocabulary.score(documents, self.select_counts(records), table, self.binary) + constant
+        table, constant = self.token_weights(record)
+        return self.vocabulary.score(documents, self.select_counts(record), table, self.binary) + constant
 
-    def choose_features(self, records: TextRecords, min_count: int = MIN_FEATURE_COUNT) -> TokenFeatures:
+    def choose_features(self, record: BagCounts, min_count: int = MIN_FEATURE_COUNT) -> TokenFeatures:
         """The tokens in use that occur in at least ``min_count`` documents."""
         choose = partial(TokenFeatures.of, min_count=min_count)
-        return self.select_counts(records).derive("features", choose, min_count)
+        return self.select_counts(record).derive("features", choose, min_count)
 
     @property
     def leaves_out_in_closed_form(self) -> bool:
         """Whether leaving a document out changes only the counts of its own tokens."""
-        return self.vocabulary.leaves_out_in_closed_form and self.alpha != "evidence" and self.alpha > 0
+        return self.alpha != "evidence" and self.alpha > 0
 
-    def leave_one_out(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
-        """Scores of learned documents, each from the records without it, (documents, classes)."""
+    def leave_one_out(self, record: BagCounts, documents: AnyDocuments, group: Array) -> Array:
+        """Scores of learned documents, each from the record without it, (documents, classes)."""
         if not self.leaves_out_in_closed_form:
-            return self._leave_one_out_by_subtraction(records, documents, group)
-        bag, counts = self.build_bag(records), self._prepare_counts(records)
+            return self._leave_one_out_by_subtraction(record, documents, group)
+        bag, counts = self.build_bag(record), self._prepare_counts(record)
         indptr, ids, occurrences = self.vocabulary.encode(documents, counts)
         is_exact = not getattr(counts, "missed", 0.0)
         if isinstance(bag, document_models.BinaryBag) and is_exact and not isinstance(counts.counts, SparseCounts):
@@ -188,14 +183,13 @@ class TextModel:
             counts, document_models.DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows)
         )
 
-    def _leave_one_out_by_subtraction(self, records: TextRecords, documents: AnyDocuments, group: Array) -> Array:
-        """Compute ``records - document`` one by one, for models where a document may change vocabulary or smoothing."""
-        classes = len(records[0].n)
+    def _leave_one_out_by_subtraction(self, record: BagCounts, documents: AnyDocuments, group: Array) -> Array:
+        """Compute ``record - document`` one by one, for models where a document may change the smoothing."""
+        classes = len(record.n)
         scores = np.empty((len(documents), classes))
         for i in range(len(documents)):
             one, own = documents[i : i + 1], group[i : i + 1]
-            left = tuple(total - part for total, part in zip(records, self.count(one, own, classes), strict=True))
-            scores[i] = self.score(left, one)[0]
+            scores[i] = self.score(record - self.count(one, own, classes), one)[0]
         return scores
 
 
@@ -211,27 +205,25 @@ class OpenCounts:
     [-2.526, -2.079]
     """
 
-    def __init__(self, model: TextModel, records: TextRecords) -> None:
-        counts = records[0]
-        assert isinstance(counts, TokenCounts)
+    def __init__(self, model: TextModel, record: BagCounts) -> None:
+        assert isinstance(record, TokenCounts)
         tokenizer = model.vocabulary.tokenizer
-        self.bag = model.build_bag(records)
+        self.bag = model.build_bag(record)
         self.reader = SingleTextReader(tokenizer)
-        self.kernel = open_counts(counts, tokenizer)
+        self.kernel = open_counts(record, tokenizer)
 
     @staticmethod
-    def can_open(model: TextModel, records: TextRecords) -> bool:
+    def can_open(model: TextModel, record: BagCounts) -> bool:
         """Whether scores depend only on the document's own tokens and a few sums, and no token was dropped."""
         return (
             isinstance(model.vocabulary, GrowingVocabulary)
-            and model.vocabulary.keeps_all_tokens
             and model.vocabulary.max_tokens is None
             and model.vocabulary.tokenizer.stem is None
             and model.alpha != "evidence"
             and model.alpha > 0
             and model.model != "bernoulli"  # absent tokens count too
-            and isinstance(records[0], TokenCounts)
-            and records[0].missed == 0
+            and isinstance(record, TokenCounts)
+            and record.missed == 0
         )
 
     def learn(self, document: Document, group: int) -> None:

@@ -22,8 +22,6 @@ from priory.text.normal_forms import Document
 from priory.text.sparse_counts import CountTable, count_entries_by_class
 from priory.text.tokenizer import Tokenizer, join_row_parts, map_document_shards
 
-KEY_BYTES = 8  # compared at a time, as one number
-
 
 def find_token_order(arena: Array, ends: Array) -> Array:
     """Indices that sort the tokens, (tokens,).
@@ -33,25 +31,7 @@ def find_token_order(arena: Array, ends: Array) -> Array:
     >>> find_token_order(arena, ends).tolist()
     [3, 1, 2, 0]
     """
-    starts, order = find_token_starts(ends), np.arange(len(ends))
-    place, run, offset = (
-        order.copy(),
-        np.zeros(len(ends), dtype=np.int64),
-        0,
-    )  # positions not yet sorted, and runs of equal prefixes
-    while len(place):
-        tokens = order[place]
-        rest = ends[tokens] - starts[tokens] - offset  # remaining bytes of each token
-        key = _read_keys(arena, starts[tokens] + offset, rest)
-        rest = np.minimum(rest, KEY_BYTES + 1)  # of tokens with the same key, the shorter comes first
-        sorting = np.lexsort((rest, key, run)) if offset else np.lexsort((rest, key))
-        order[place], key, rest, run = tokens[sorting], key[sorting], rest[sorting], run[sorting]
-        # Ties are compared by their next eight bytes; everything else is sorted.
-        equal = (run[1:] == run[:-1]) & (key[1:] == key[:-1]) & (rest[:-1] > KEY_BYTES)
-        tied = np.append(equal, False) | np.append(False, equal)
-        run = np.cumsum(np.append(False, ~equal))[tied]
-        place, offset = place[tied], offset + KEY_BYTES
-    return order
+    return kernel.sort_tokens(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
 
 
 def find_token_starts(ends: Array) -> Array:
@@ -61,16 +41,7 @@ def find_token_starts(ends: Array) -> Array:
 
 def is_sorted_vocabulary(arena: Array, ends: Array) -> bool:
     """Whether the tokens are strictly increasing."""
-    starts, pair, offset = find_token_starts(ends), np.arange(len(ends) - 1), 0  # pairs of neighbours not yet compared
-    while len(pair):
-        rests = [ends[tokens] - starts[tokens] - offset for tokens in (pair, pair + 1)]
-        keys = [_read_keys(arena, starts[pair + i] + offset, rests[i]) for i in (0, 1)]
-        equal = keys[0] == keys[1]
-        continued = equal & (rests[0] > KEY_BYTES)
-        if (keys[0] > keys[1]).any() or (equal & (np.minimum(rests[0], KEY_BYTES) >= rests[1])).any():
-            return False
-        pair, offset = pair[continued], offset + KEY_BYTES
-    return True
+    return kernel.are_tokens_sorted(np.ascontiguousarray(arena), np.ascontiguousarray(ends))
 
 
 def locate_tokens(arena: Array, ends: Array, other_arena: Array, other_ends: Array) -> tuple[Array, Array]:
@@ -96,15 +67,6 @@ def insert_tokens(arena: Array, ends: Array, places: Array, more: Array, more_en
     more_sizes = np.diff(more_ends, prepend=0)
     at = np.append(starts, len(arena))[places]
     return np.insert(arena, np.repeat(at, more_sizes), more), np.cumsum(np.insert(sizes, places, more_sizes))
-
-
-def _read_keys(arena: Array, starts: Array, sizes: Array) -> Array:
-    """The first eight bytes of each token as a big-endian number, padded with zeros: (tokens,)."""
-    padded = np.append(arena, np.zeros(KEY_BYTES, dtype=np.uint8))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, KEY_BYTES)
-    key = np.ascontiguousarray(windows[starts]).view(">u8")[:, 0].astype(np.uint64)
-    missing = (8 * (KEY_BYTES - np.minimum(sizes, KEY_BYTES))).astype(np.uint64)  # bits that belong to the next token
-    return np.asarray(key >> missing << missing)
 
 
 ODD_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # so that a count changes all bits

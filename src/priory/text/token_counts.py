@@ -12,7 +12,7 @@ from numpy import ndarray as Array
 from priory.core.statistics import Statistics, register_record, subtract_counts
 from priory.errors import NotLearnedError
 from priory.text import tokenizer as reading
-from priory.text.documents import check_classes_and_weights, check_document_count, iter_document_batches
+from priory.text.documents import convert_classes, iter_document_batches
 from priory.text.normal_forms import Document
 from priory.text.sparse_counts import (
     CountTable,
@@ -244,35 +244,6 @@ class TokenCounts(BagCounts):
     __rmul__ = __mul__
 
 
-@register_record("OccurrencesAndPresence", axes={"n": "c"})
-@dataclass(frozen=True, eq=False)
-class OccurrencesAndPresence(Statistics):
-    """Two counts of the same texts: occurrences of each token, and documents that contain it.
-
-    A model of occurrences needs both if tokens are selected by document frequency.
-    """
-
-    n: Array  # (classes,)
-    occurrences: TokenCounts
-    presence: TokenCounts
-
-    def find_fault(self) -> str | None:
-        if all(np.array_equal(part.n, self.n) for part in (self.occurrences, self.presence)):
-            return None
-        return "occurrences and presence are not of the same documents"
-
-    def take_columns(self, columns: Array) -> OccurrencesAndPresence:
-        """Return the record itself, because texts are one column."""
-        return self
-
-    def place_columns(self, other: OccurrencesAndPresence, places: Array) -> OccurrencesAndPresence:
-        """Return the other record, because texts are one column."""
-        return other
-
-    def find_filled_columns(self) -> Array:
-        return self.occurrences.find_filled_columns()
-
-
 def count_tokens(
     documents: Iterable[Document],
     group: Array,
@@ -311,19 +282,16 @@ def _count_many_classes(
     max_tokens: int | None,
 ) -> TokenCounts:
     """Count texts of many classes: tokenise, count and add batch by batch."""
-    classes, weights = check_classes_and_weights(group, groups, weight)
-    total, read = make_empty_token_counts(groups), 0
+    classes, weights = convert_classes(group, weight)
+    total = make_empty_token_counts(groups)
     for start, batch in iter_document_batches(documents, tokenizer.lowercase, tokenizer.reader):
-        read = start + len(batch)
-        check_document_count(max(read, len(classes)), classes)
-        some, own = classes[start:read], None if weights is None else weights[start:read]
+        part = slice(start, start + len(batch))
+        some, own = classes[part], None if weights is None else weights[part]
         arena, ends, (indptr, ids, occurrences) = read_token_rows(batch, tokenizer)
         counts = count_entries_by_class(indptr, ids, None if binary else occurrences, some, own, (len(ends), groups))
-        part = TokenCounts(_count_documents(some, own, groups), arena, ends, counts).drop_absent_tokens()
-        total = total + part
+        total = total + TokenCounts(_count_documents(some, own, groups), arena, ends, counts).drop_absent_tokens()
         if max_tokens is not None:
             total = total.drop_rare_tokens(max_tokens)
-    check_document_count(read, classes)
     return total
 
 

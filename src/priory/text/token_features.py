@@ -206,7 +206,7 @@ class TokenFeatures:
         """Sparse rows with the column of every token, -1 if it is not a feature."""
         if len(self.buckets):
             bags = vocabulary.read_bags(documents)
-            return bags.indptr, self._find_buckets(bags.ids)
+            return bags.indptr, _find_sorted(self.buckets, bags.ids)
         if isinstance(documents, TokenBags):
             known = self._find_index("whole").find_columns(documents.arena, documents.ends).astype(np.int32)
             return documents.indptr, known[documents.ids]
@@ -214,18 +214,11 @@ class TokenFeatures:
         indptr, columns, _ = reading.encode_documents(documents, index, vocabulary.tokenizer)
         return indptr, columns
 
-    def _find_buckets(self, numbers: Array) -> Array:
-        """The position of each number among the chosen buckets; -1 if it is not one of them."""
-        place = np.searchsorted(self.buckets, numbers)
-        place[place == len(self.buckets)] = 0
-        return np.where(self.buckets[place] == numbers, place, -1)
-
     def find_pairs(self, buckets: Array) -> Array:
         """The columns of buckets of pairs, -1 if a pair is not a feature."""
         if len(buckets) < MIN_PAIRS_FOR_A_TABLE:
-            place = np.searchsorted(self.pairs, buckets)
-            place[place == len(self.pairs)] = 0
-            return np.where(self.pairs[place] == buckets, self.n_tokens + place, -1)
+            place = _find_sorted(self.pairs, buckets)
+            return np.where(place < 0, -1, self.n_tokens + place)
         columns = np.full(PAIR_BUCKETS, -1, dtype=np.int32)
         columns[self.pairs] = self.n_tokens + np.arange(len(self.pairs))
         return columns[buckets]
@@ -238,16 +231,17 @@ class TokenFeatures:
     def split_words(self, arena: Array, ends: Array) -> tuple[Array, Array]:
         """Sparse rows with the columns of the n-grams of characters in each word."""
         indptr, buckets = hash_characters(arena, ends)
-        place = np.searchsorted(self.characters, buckets)
-        place[place == len(self.characters)] = 0
-        known = self.characters[place] == buckets
+        place = _find_sorted(self.characters, buckets)
+        known = place >= 0
         columns = self.n_tokens + len(self.pairs) + place[known]
         return np.append(0, np.cumsum(sum_entries(indptr, known))), columns
 
     def find_tokens(self, tokens: Sequence[str], row_of_token: Mapping[str, int]) -> Array:
         """The columns of tokens by their spelling, or by their buckets; -1 if a token is not a feature."""
         if len(self.buckets):
-            return self._find_buckets(np.array([row_of_token.get(token, -1) for token in tokens], dtype=np.int64))
+            return _find_sorted(
+                self.buckets, np.array([row_of_token.get(token, -1) for token in tokens], dtype=np.int64)
+            )
         spelled = [token.encode() for token in tokens]
         ends = np.cumsum([len(token) for token in spelled], dtype=np.int64)
         arena = np.frombuffer(b"".join(spelled), np.uint8)
@@ -262,6 +256,13 @@ class TokenFeatures:
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_indexes"}
+
+
+def _find_sorted(known: Array, numbers: Array) -> Array:
+    """The position of each number among the known ones, which are sorted; -1 if it is not one of them."""
+    place = np.searchsorted(known, numbers)
+    place[place == len(known)] = 0
+    return np.where(known[place] == numbers, place, -1)
 
 
 def _join_rows(indptr: Array, columns: Array, more_indptr: Array, more: Array) -> tuple[Array, Array]:

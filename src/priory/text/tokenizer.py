@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -15,14 +15,12 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core._kernel import text as kernel
-from priory.core._kernel import token_spans
 from priory.core.statistics import register_record
 from priory.errors import DataError, MissingDependencyError, ModelTooLargeError
 from priory.text.documents import (
     CONTEXT_DEPENDENT_LETTERS,
     DocumentBatch,
-    check_classes_and_weights,
-    check_document_count,
+    convert_classes,
     is_ascii_batch,
     iter_document_batches,
     locate_decoding_errors,
@@ -165,9 +163,9 @@ class Tokenizer:
     def __post_init__(self) -> None:
         if self.analyzer not in ("word", "char", "char_wb"):
             raise DataError(f'analyzer is {self.analyzer!r}; use "word", "char" or "char_wb".')
-        if not 1 <= self.min_token_length <= token_spans.MAX_WORD_LENGTH:
+        if not 1 <= self.min_token_length <= kernel.MAX_WORD_LENGTH:
             raise DataError(
-                f"min_token_length is {self.min_token_length!r}; use 1 to {token_spans.MAX_WORD_LENGTH} code points."
+                f"min_token_length is {self.min_token_length!r}; use 1 to {kernel.MAX_WORD_LENGTH} code points."
             )
         if len(self.ngram_range) != 2 or not 1 <= self.ngram_range[0] <= self.ngram_range[1] <= 32:
             raise DataError(
@@ -193,16 +191,9 @@ class Tokenizer:
         surface = kernel.Counter(1)
         plain = replace(self, stem=None, stop_words=None, ngram_range=(1, 1))
         surface.add(documents, _cached_rule(plain, wide), np.zeros(len(documents), dtype=np.int32), None, False)
-        words = token_spans.decode_tokens(*surface.result()[:2])
+        words = decode_vocabulary(*surface.result()[:2])
         stems: dict[str, str | None] = dict(zip(words, load_stemmer(self.stem).stemWords(words), strict=True))
         return _build_rule(self, wide, {word: stem for word, stem in stems.items() if stem != word})
-
-    def build_reference_rule(
-        self, rewrites: Mapping[str, str | None] | None = None, wide: bool = True
-    ) -> token_spans.Rule:
-        """The rule for `token_spans`, the implementation in Python."""
-        kinds, lowered = _character_tables(self.lowercase, self.extra_tokens, self.reader != "text", wide)
-        return token_spans.Rule(self.analyzer, self.min_token_length, self.ngram_range, kinds, lowered, rewrites)
 
 
 @lru_cache(maxsize=32)
@@ -229,27 +220,27 @@ def _character_tables(lowercase: bool, extra_tokens: str, is_mail: bool, wide: b
     # a string of all code points in order, so that regular expressions classify all of them in one pass
     everything = lowered.tobytes().decode("utf-32-le", "surrogatepass")
     kinds = np.zeros(size, dtype=np.uint8)
-    for pattern, kind in ((r"\w+", token_spans.WORD), (r"\s+", token_spans.SPACE)):
+    for pattern, kind in ((r"\w+", kernel.WORD), (r"\s+", kernel.SPACE)):
         for run in re.finditer(pattern, everything):
             kinds[run.start() : run.end()] = kind
-    is_letter = kinds == token_spans.WORD
+    is_letter = kinds == kernel.WORD
     for run in re.finditer(r"[\d_]+", everything):
         is_letter[run.start() : run.end()] = False
     if wide:
-        kinds[_list_combining_marks()] = token_spans.MARK
+        kinds[_list_combining_marks()] = kernel.MARK
     for script, spans in enumerate(SCRIPTS_WITH_SPACES.values()):
         for start, end in spans:
-            kinds[start:end][is_letter[start:end]] = token_spans.LETTER + script
+            kinds[start:end][is_letter[start:end]] = kernel.LETTER + script
     for start, end in (span for spans in SCRIPTS_WITHOUT_SPACES.values() for span in spans):
-        kinds[start:end][is_letter[start:end]] = token_spans.SPACELESS
+        kinds[start:end][is_letter[start:end]] = kernel.SPACELESS
     if lowercase:
         one_by_one = (
             everything.replace(CONTEXT_DEPENDENT_LETTERS[0], "σ").replace(CONTEXT_DEPENDENT_LETTERS[1], "i").lower()
         )
         lowered = np.frombuffer(one_by_one.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     if is_mail:
-        kinds[ord(":")] = token_spans.JOINER
-    kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = token_spans.SINGLE  # after lower-casing, like words
+        kinds[ord(":")] = kernel.JOINER
+    kinds[np.isin(lowered, [ord(c) for c in extra_tokens])] = kernel.SINGLE  # after lower-casing, like words
     return kinds, lowered.astype(np.uint32)
 
 
@@ -288,7 +279,8 @@ class TokenIndex:
 
 def decode_vocabulary(arena: Array, ends: Array) -> list[str]:
     """The tokens of an arena as strings."""
-    return token_spans.decode_tokens(arena, ends)
+    text = arena.tobytes()
+    return [text[start:end].decode() for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=False)]
 
 
 def is_valid_vocabulary(arena: Array, ends: Array) -> bool:
@@ -345,20 +337,17 @@ class TokenCounter:
     def add(
         self, documents: Iterable[Document], group: Array, weight: Array | None = None, threads: int | None = None
     ) -> None:
-        classes, weights = check_classes_and_weights(group, self.groups, weight)
+        classes, weights = convert_classes(group, weight)
 
-        def add_shard(rule: kernel.Rule, shard: int, part: DocumentBatch, rows: slice) -> int:
-            check_document_count(max(rows.stop, len(classes)), classes)
+        def add_shard(rule: kernel.Rule, shard: int, part: DocumentBatch, rows: slice) -> None:
             counter = self.counters.setdefault(shard, kernel.Counter(self.groups, self.max_tokens or 0))
             counter.add(part, rule, classes[rows], None if weights is None else weights[rows], self.binary)
-            return len(part)
 
         # Sums of fractional weights depend on their order, which must not depend on the number of threads.
         whole = weights is None or bool((weights == np.rint(weights)).all())
         with self._raise_if_too_large():
-            check_document_count(
-                sum(map_document_shards(documents, self.tokenizer, add_shard, threads if whole else 1)), classes
-            )
+            for _ in map_document_shards(documents, self.tokenizer, add_shard, threads if whole else 1):
+                pass
 
     def result(self) -> tuple[Array, Array, Array, float]:
         """Arena, ends, counts (tokens, classes), and an upper bound of the error of any count."""
@@ -427,17 +416,27 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
     """
     [document] = read_documents([document], tokenizer.reader)
     ready = prepare_document(document, 0, tokenizer.lowercase)
+    text, whole = (one if isinstance(one, str) else one.decode() for one in (ready, document))
     with locate_decoding_errors([ready], 0):
-        rewrites = tokenizer.build_rule([ready]).rewrites
-        text = token_spans.decode_document(ready)
-    whole = token_spans.decode_document(document)
-    rule = tokenizer.build_reference_rule(rewrites, wide=not text.isascii())
-    found = token_spans.iter_token_spans(token_spans.lowercase_text(text, rule), rule)
+        rule = tokenizer.build_rule([ready])
+        found = kernel.find_pieces(text, rule)
+    if tokenizer.analyzer == "word":
+        found = _join_words(found, rule.rewrites, tokenizer.ngram_range)
     if text == whole:
-        return list(found)
+        return found
     # Letters may be composed, or become two in lower case: map each to the position of its cluster.
     starts, ends = _locate_clusters(whole, tokenizer.lowercase)
     return [(token, starts[start], ends[end - 1]) for token, start, end in found]
+
+
+def _join_words(
+    words: Sequence[tuple[str, int, int]], rewrites: Mapping[str, str | None], ngram_range: tuple[int, int]
+) -> list[tuple[str, int, int]]:
+    """N-grams of words, after words are replaced by their stems and stop words (None) are dropped."""
+    stems = [(rewrites.get(word, word), start, end) for word, start, end in words]
+    kept = [(stem, start, end) for stem, start, end in stems if stem]
+    grams = [kept[i : i + n] for n in range(ngram_range[0], ngram_range[1] + 1) for i in range(len(kept) - n + 1)]
+    return [(" ".join(word for word, _, _ in gram), gram[0][1], gram[-1][2]) for gram in grams]
 
 
 def _locate_clusters(text: str, lowercase: bool) -> tuple[list[int], list[int]]:

@@ -13,13 +13,13 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core._kernel import text as kernel
-from priory.core.sharding import total_memory_bytes
+from priory.core.sharding import check_memory
 from priory.core.statistics import register_record
-from priory.errors import DataError, ModelTooLargeError, StaleModelError
+from priory.errors import DataError, StaleModelError
 from priory.text import token_counts as counting
 from priory.text import tokenizer as reading
 from priory.text.document_models import SparseTable, WeightTable, score_entries
-from priory.text.documents import DocumentBatch, check_classes_and_weights, check_document_count
+from priory.text.documents import DocumentBatch, convert_classes
 from priory.text.normal_forms import Document
 from priory.text.sparse_counts import (
     CountTable,
@@ -69,31 +69,22 @@ def count_hashed_tokens(
     """
     check_bucket_memory(buckets, groups)
     hasher = kernel.TokenHasher(buckets, salt)
-    classes, weights = check_classes_and_weights(group, groups, weight)
+    classes, weights = convert_classes(group, weight)
 
-    def count_shard(rule: kernel.Rule, _: int, part: DocumentBatch, rows: slice) -> tuple[int, Array]:
-        check_document_count(max(rows.stop, len(classes)), classes)
-        return len(part), hasher.count(
-            part, rule, classes[rows], None if weights is None else weights[rows], groups, binary
-        )
+    def count_shard(rule: kernel.Rule, _: int, part: DocumentBatch, rows: slice) -> Array:
+        return hasher.count(part, rule, classes[rows], None if weights is None else weights[rows], groups, binary)
 
     # (buckets, classes), summed in the order of the shards
-    total, read = np.zeros((buckets, groups)), 0
-    for documents_read, counts in map_document_shards(documents, tokenizer, count_shard):
+    total = np.zeros((buckets, groups))
+    for counts in map_document_shards(documents, tokenizer, count_shard):
         total += counts
-        read += documents_read
-    check_document_count(read, classes)
     return total
 
 
 def check_bucket_memory(buckets: int, groups: int) -> None:
     """Raise ModelTooLargeError if the counts, the weights and the counts of each thread do not fit into memory."""
-    needed, available = TABLES_OF_BUCKETS * 8 * buckets * max(groups, 1), total_memory_bytes()
-    if available is not None and needed > available:
-        raise ModelTooLargeError(
-            f"buckets={buckets:,} with {groups:,} classes need about {needed / 2**30:,.0f} GiB, and this machine has "
-            f"{available / 2**30:,.0f}; use fewer buckets, such as {DEFAULT_BUCKETS:,}."
-        )
+    what = f"buckets={buckets:,} with {groups:,} classes"
+    check_memory(TABLES_OF_BUCKETS * 8 * buckets * max(groups, 1), what, f"use fewer, such as {DEFAULT_BUCKETS:,}")
 
 
 def score_hashed_tokens(
@@ -128,12 +119,12 @@ class Vocabulary(ABC):
     @abstractmethod
     def count(
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
-    ) -> tuple[BagCounts, ...]:
-        """Count documents; returns the counts, and presence counts if they are needed to select tokens."""
+    ) -> BagCounts:
+        """Count documents."""
 
-    @abstractmethod
-    def select_counts(self, records: tuple[BagCounts, ...]) -> BagCounts:
+    def select_counts(self, counts: BagCounts) -> BagCounts:
         """The counts of the tokens in use."""
+        return counts
 
     def score(self, documents: AnyDocuments, counts: BagCounts, table: WeightTable, binary: bool) -> Array:
         """Sum of ``table[token]`` over the tokens in use of each document, (documents, classes)."""
@@ -173,22 +164,13 @@ class Vocabulary(ABC):
     def read_tokens(self, documents: DocumentBatch) -> tuple[Array, Array, tuple[Array, Array, Array]]:
         """The tokens of texts (arena and ends), and the texts as sparse rows."""
 
-    def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
-        """Describe what is wrong with records of ``count``; None if they are valid."""
-        is_counted = len(records) == self.count_records(binary) and all(isinstance(r, TokenCounts) for r in records)
-        return None if is_counted else "its tokens were not counted"
+    def find_fault(self, counts: object) -> str | None:
+        """Describe what is wrong with the result of ``count``; None if it is valid."""
+        return None if isinstance(counts, TokenCounts) else "its tokens were not counted"
 
     def can_read(self, bags: TokenBags) -> bool:
         """Whether bags may come from ``read_bags``: with tokens, or with valid buckets."""
         return len(bags.ends) > 0 or not len(bags.ids)
-
-    def drop_rare_tokens(self, records: tuple[BagCounts, ...]) -> tuple[BagCounts, ...]:
-        """Limit the records to the number of tokens kept while learning."""
-        return records
-
-    def count_records(self, binary: bool) -> int:
-        """Number of records that ``count`` returns."""
-        return 1
 
     def name_tokens(self, counts: BagCounts) -> list[str]:
         """The tokens in use, as strings."""
@@ -205,88 +187,30 @@ class Vocabulary(ABC):
         """Whether a token is in the vocabulary only while a learned document contains it."""
         return False
 
-    @property
-    def leaves_out_in_closed_form(self) -> bool:
-        """Whether leaving a document out changes only the counts of its own tokens."""
-        return True
-
 
 @final
 @dataclass(frozen=True)
 class GrowingVocabulary(Vocabulary):
-    """All learned tokens, except those in too few or too many documents, or not among the most frequent."""
+    """All learned tokens."""
 
-    min_df: float = 1
-    max_df: float = 1.0
-    max_features: int | None = None
     max_tokens: int | None = None  # bounds the number of tokens kept while learning
 
     def __post_init__(self) -> None:
-        for name in ("min_df", "max_df"):
-            value = getattr(self, name)
-            if not value >= 0 or (isinstance(value, float) and value > 1):
-                raise DataError(f"{name} is {value!r}; use a number of documents, or a share of them from 0.0 to 1.0.")
-        for name in ("max_features", "max_tokens"):
-            value = getattr(self, name)
-            if value is not None and not 1 <= value < 1 << 62:
-                raise DataError(f"{name} is {value!r}; use a number of tokens from 1, or None.")
-
-    @property
-    def keeps_all_tokens(self) -> bool:
-        """Whether all learned tokens are in use."""
-        return self.min_df in (0, 1) and self.max_df == 1.0 and self.max_features is None
+        if self.max_tokens is not None and not 1 <= self.max_tokens < 1 << 62:
+            raise DataError(f"max_tokens is {self.max_tokens!r}; use a number of tokens from 1, or None.")
 
     @property
     def grows(self) -> bool:
         return True
 
-    @property
-    def leaves_out_in_closed_form(self) -> bool:
-        return self.keeps_all_tokens
-
-    def count_records(self, binary: bool) -> int:
-        return 1 if binary or self.keeps_all_tokens else 2
-
     def count(
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
-    ) -> tuple[TokenCounts, ...]:
-        """Count texts; presence is counted too if tokens are selected by document frequency."""
-        kinds = (binary, True)[: self.count_records(binary)]
+    ) -> TokenCounts:
         if isinstance(documents, TokenBags):
-            return tuple(counting.count_bags(documents, group, groups, weight, binary=kind) for kind in kinds)
-        return tuple(
-            counting.count_tokens(
-                documents, group, groups, self.tokenizer, weight, binary=kind, max_tokens=self.max_tokens
-            )
-            for kind in kinds
+            return counting.count_bags(documents, group, groups, weight, binary=binary)
+        return counting.count_tokens(
+            documents, group, groups, self.tokenizer, weight, binary=binary, max_tokens=self.max_tokens
         )
-
-    def drop_rare_tokens(self, records: tuple[BagCounts, ...]) -> tuple[BagCounts, ...]:
-        if self.max_tokens is None:
-            return records
-        return tuple(check_words_kept(counts).drop_rare_tokens(self.max_tokens) for counts in records)
-
-    def select_counts(self, records: tuple[BagCounts, ...]) -> TokenCounts:
-        counts = check_words_kept(records[0])
-        if self.keeps_all_tokens:
-            return counts
-        return counts.derive("in use", lambda _: self._drop_tokens(*map(check_words_kept, records)), self, *records[1:])
-
-    def _drop_tokens(self, counts: TokenCounts, presence: TokenCounts | None = None) -> TokenCounts:
-        """Select the tokens within the limits."""
-        n_documents = float(counts.n.sum())
-        document_frequency = counts.counts.sum(axis=1)  # (tokens,)
-        if presence is not None:  # dropping rare tokens while learning may leave different tokens in both
-            place = presence.index("whole").find_columns(counts.arena, counts.ends)
-            # position -1 (not found) indexes the appended zero
-            document_frequency = np.append(presence.counts.sum(axis=1), 0.0)[place]
-        low, high = (v * n_documents if isinstance(v, float) else v for v in (self.min_df, self.max_df))
-        keep = (document_frequency >= low) & (document_frequency <= high)
-        if self.max_features is not None and keep.sum() > self.max_features:
-            frequency = np.where(keep, counts.counts.sum(axis=1), -1.0)
-            keep = np.zeros(len(keep), dtype=bool)  # of equals the first by their spelling
-            keep[np.argsort(-frequency, kind="stable")[: self.max_features]] = True
-        return counts.take_tokens(keep)
 
     def score_texts(self, documents: DocumentBatch, counts: BagCounts, table: Array, binary: bool) -> Array:
         return reading.score_documents(documents, self._index(counts), table, self.tokenizer, binary=binary)
@@ -330,17 +254,17 @@ class FixedVocabulary(Vocabulary):
 
     def count(
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
-    ) -> tuple[TokenCounts]:
+    ) -> TokenCounts:
         empty = self._make_empty_counts(groups)
         indptr, ids, times = self.encode(documents, empty)
         values = None if binary else times
         counts = count_entries_by_class(indptr, ids, values, group, weight, (len(empty), groups))
         n = np.bincount(group, weight, minlength=groups).astype(float)
-        return (TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens().sort_tokens(),)
+        return TokenCounts(n, empty.arena, empty.ends, counts).drop_absent_tokens().sort_tokens()
 
-    def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
-        fault = super().find_fault(records, binary)
-        if fault is None and any((self._place_counts(record) < 0).any() for record in records):
+    def find_fault(self, counts: object) -> str | None:
+        fault = super().find_fault(counts)
+        if fault is None and (self._place_counts(counts) < 0).any():
             return "a token was counted that is not in the vocabulary"
         return fault
 
@@ -349,10 +273,9 @@ class FixedVocabulary(Vocabulary):
         assert isinstance(counts, TokenCounts)
         return self._make_empty_counts(1).index("whole").find_columns(counts.arena, counts.ends)
 
-    def select_counts(self, records: tuple[BagCounts, ...]) -> TokenCounts:
+    def select_counts(self, counts: BagCounts) -> TokenCounts:
         """The counts of the whole dictionary, in the declared order, including zeros."""
-        counts = check_words_kept(records[0])
-        return counts.derive("in use", self._spread_counts, self)
+        return check_words_kept(counts).derive("in use", self._spread_counts, self)
 
     def _spread_counts(self, counts: TokenCounts) -> TokenCounts:
         empty = self._make_empty_counts(1)
@@ -394,8 +317,8 @@ class HashedVocabulary(Vocabulary):
         if not 0 <= self.salt < 1 << 64:
             raise DataError(f"salt is {self.salt!r}; it must be a whole number from 0 to 2**64 - 1.")
 
-    def find_fault(self, records: tuple[object, ...], binary: bool) -> str | None:
-        is_counted = len(records) == 1 and isinstance(records[0], HashedCounts) and len(records[0]) == self.buckets
+    def find_fault(self, counts: object) -> str | None:
+        is_counted = isinstance(counts, HashedCounts) and len(counts) == self.buckets
         return None if is_counted else "there is not one count for each bucket"
 
     def can_read(self, bags: TokenBags) -> bool:
@@ -403,21 +326,18 @@ class HashedVocabulary(Vocabulary):
 
     def count(
         self, documents: AnyDocuments, group: Array, groups: int, weight: Array | None, binary: bool
-    ) -> tuple[HashedCounts]:
+    ) -> HashedCounts:
         n = np.bincount(group, weight, minlength=groups).astype(float)
         # with many classes the counts are sparse, and computed from bags of buckets
         if isinstance(documents, TokenBags) or is_kept_sparse(groups):
             if not is_kept_sparse(groups):
                 check_bucket_memory(self.buckets, groups)
             bags = self.read_bags(documents)
-            return (HashedCounts(n, bags.count_by_class(group, groups, weight, binary, self.buckets)),)
+            return HashedCounts(n, bags.count_by_class(group, groups, weight, binary, self.buckets))
         counts = count_hashed_tokens(
             documents, group, groups, self.tokenizer, self.buckets, self.salt, weight, binary=binary
         )
-        return (HashedCounts(n, counts),)
-
-    def select_counts(self, records: tuple[BagCounts, ...]) -> BagCounts:
-        return records[0]
+        return HashedCounts(n, counts)
 
     def name_tokens(self, counts: BagCounts) -> list[str]:
         """Names of the buckets, because the words are not stored."""
@@ -450,15 +370,12 @@ class HashedVocabulary(Vocabulary):
         return numbers
 
 
-VOCABULARY_PARAMETERS = ("min_df", "max_df", "max_features", "max_tokens", "vocabulary", "unknown", "buckets")
+VOCABULARY_PARAMETERS = ("max_tokens", "vocabulary", "unknown", "buckets")
 
 
 def build_vocabulary(
     tokenizer: Tokenizer,
     *,
-    min_df: float = 1,
-    max_df: float = 1.0,
-    max_features: int | None = None,
     max_tokens: int | None = None,
     vocabulary: Iterable[str] | None = None,
     unknown: bool = False,
@@ -466,11 +383,11 @@ def build_vocabulary(
     salt: int = 0,
 ) -> Vocabulary:
     """Build the vocabulary declared by the parameters of a text model."""
-    growing = GrowingVocabulary(tokenizer, min_df, max_df, max_features, max_tokens)
+    growing = GrowingVocabulary(tokenizer, max_tokens)
     if buckets is None and vocabulary is None:
         return growing
-    if not growing.keeps_all_tokens or (buckets is not None and vocabulary is not None):
-        raise DataError("buckets, vocabulary and pruning (min_df, max_df, max_features) do not go together; use one.")
+    if buckets is not None and vocabulary is not None:
+        raise DataError("buckets and vocabulary do not go together; use one.")
     if vocabulary is not None:
         return FixedVocabulary(tokenizer, read_dictionary(tokenizer, tuple(vocabulary)), unknown)
     return HashedVocabulary(tokenizer, buckets or 0, salt)

@@ -1,11 +1,44 @@
 from collections import Counter as Tally
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from priory.core._kernel.token_spans import Rule as Rule
-from priory.core._kernel.token_spans import StrOrBytes
-from priory.core._kernel.token_spans import are_tokens_distinct as are_tokens_distinct
+StrOrBytes = str | bytes
+MAX_WORD_LENGTH: int
+SEPARATOR: int
+WORD: int
+SINGLE: int
+SPACELESS: int
+SPACE: int
+MARK: int
+JOINER: int
+LETTER: int
+
+class Rule:
+    """The declared tokenizer: ``kinds`` and ``lowered`` of each code point; those beyond them are separators."""
+
+    rewrites: Mapping[str, str | None]
+    def __init__(
+        self,
+        analyzer: str,
+        min_token_length: int,
+        ngram_range: tuple[int, int],
+        kinds: np.ndarray,
+        lowered: np.ndarray,
+        rewrites: Mapping[str, str | None],
+    ) -> None: ...
+
+def find_pieces(document: str, rule: Rule) -> list[tuple[str, int, int]]:
+    """The words (or n-grams of characters) of a document in lower case, each with its start and end in the document."""
+
+def sort_tokens(arena: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Numbers that sort the tokens by their bytes."""
+
+def are_tokens_sorted(arena: np.ndarray, ends: np.ndarray) -> bool:
+    """Whether the tokens are strictly increasing by their bytes."""
+
+def are_tokens_distinct(arena: np.ndarray, ends: np.ndarray) -> bool:
+    """Whether tokens are contiguous, start at character boundaries, and are distinct."""
 
 class BagReader:
     """Converts documents to sparse rows of tokens, which are numbered in order of first occurrence."""

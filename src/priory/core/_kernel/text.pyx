@@ -9,8 +9,6 @@ import os
 
 import numpy as np
 
-from priory.core._kernel import token_spans as _reference
-
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t

@@ -48,18 +48,20 @@ cdef int64_t folded_runs(Reader r, Document* d) noexcept nogil:
                 k += 1
         elif kind == SPACE and r.rule.padded:
             if k and not spaces:
-                o, k = blank(r, o, k), k + 1
+                o, k = blank(r, o, k, at - units - 1), k + 1
                 r.stops[runs] = <uint32_t>k
                 runs += 1
         else:
             if r.rule.padded and (spaces or k == 0):
-                o, k = blank(r, o, k), k + 1
+                o, k = blank(r, o, k, at - units), k + 1
             r.starts[k] = <uint32_t>o
+            if r.places != NULL:
+                r.places[o] = <uint32_t>(at - units)
             o += encoded(c, r.low + o)
             k += 1
         spaces = spaces + 1 if kind == SPACE else 0
     if r.rule.padded and k and not spaces:
-        o, k = blank(r, o, k), k + 1
+        o, k = blank(r, o, k, at - 1), k + 1
     r.starts[k] = <uint32_t>o
     if k and (not r.rule.padded or not spaces):
         r.stops[runs] = <uint32_t>k
@@ -67,8 +69,10 @@ cdef int64_t folded_runs(Reader r, Document* d) noexcept nogil:
     return runs
 
 
-cdef inline int64_t blank(Reader r, int64_t o, int64_t k) noexcept nogil:
+cdef inline int64_t blank(Reader r, int64_t o, int64_t k, int64_t place) noexcept nogil:
     r.starts[k] = <uint32_t>o
+    if r.places != NULL:
+        r.places[o] = <uint32_t>place
     r.low[o] = 32
     return o + 1
 

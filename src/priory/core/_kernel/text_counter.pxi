@@ -1,7 +1,8 @@
 # Counting: every token gets a number at its first occurrence, and a row of cells: the count of each class and, if rare
 # tokens are dropped while counting, an upper bound of the counts missed before.
 
-cdef int64_t MOST_BYTES = _reference.MAX_COUNTER_BYTES
+# Limit for counts: a quarter of the memory, because growing them needs a copy.
+cdef int64_t MOST_BYTES = (os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 33) // 4
 
 
 cdef class Counter(Trie):

@@ -20,7 +20,9 @@ cdef int compared(const void* a, const void* b) noexcept nogil:
         difference = memcmp(x.at + 8, y.at + 8, shorter - 8)
         if difference:
             return difference
-    return (x.n > y.n) - (x.n < y.n)
+    if x.n != y.n:
+        return 1 if x.n > y.n else -1
+    return (x.node > y.node) - (x.node < y.node)
 
 
 cdef inline uint64_t head_of(const uint8_t* at, uint64_t n) noexcept nogil:
@@ -28,6 +30,42 @@ cdef inline uint64_t head_of(const uint8_t* at, uint64_t n) noexcept nogil:
     for i in range(8):
         head = head << 8 | (at[i] if i < n else 0)
     return head
+
+
+def sort_tokens(const uint8_t[::1] arena, const int64_t[::1] ends):
+    """Numbers that sort the tokens by their bytes."""
+    cdef int64_t n = ends.shape[0], i, start = 0
+    cdef int64_t[::1] order = np.empty(n, dtype=np.int64)
+    cdef Spelling* spellings = <Spelling*>zeros((n + 1) * sizeof(Spelling))
+    if spellings == NULL:
+        raise MemoryError
+    with nogil:
+        for i in range(n):
+            spellings[i].at, spellings[i].n, spellings[i].node = &arena[0] + start, ends[i] - start, i
+            spellings[i].head = head_of(spellings[i].at, spellings[i].n)
+            start = ends[i]
+        qsort(spellings, n, sizeof(Spelling), compared)
+        for i in range(n):
+            order[i] = spellings[i].node
+    free(spellings)
+    return np.asarray(order)
+
+
+def are_tokens_sorted(const uint8_t[::1] arena, const int64_t[::1] ends):
+    """Whether the tokens are strictly increasing by their bytes."""
+    cdef int64_t n = ends.shape[0], i, start = 0
+    cdef Spelling one, other
+    cdef bint rises = True
+    with nogil:
+        for i in range(n):
+            other.at, other.n, other.node = &arena[0] + start, ends[i] - start, 0
+            other.head = head_of(other.at, other.n)
+            rises = i == 0 or compared(&one, &other) < 0
+            if not rises:
+                break
+            one = other
+            start = ends[i]
+    return rises
 
 
 cdef object sorted_nodes(Counter c):

@@ -79,6 +79,9 @@ cdef bint plain(Reader r, Document* d, int64_t end, int64_t* found) noexcept nog
         pieces[k].n = length if length < longest else longest
         k += length >= shortest[text[start]]
     r.inside = script_at(r, text, m) if last else SEPARATOR
+    if r.places != NULL:
+        for i in range(m):
+            r.places[r.used + i] = <uint32_t>(r.at + i)
     r.at += m
     r.used += m
     found[0] = k
@@ -212,6 +215,8 @@ cdef int64_t wide(Reader r, Document* d, int64_t end, int64_t k) noexcept nogil:
             longer = longer if longer else (WORD if kind == MARK or kind == JOINER else kind)
         run.kind = longer
         if run.length < LONGEST and (is_word(longer) or longer == SPACELESS or longer == SINGLE):
+            if r.places != NULL:
+                r.places[o] = <uint32_t>at
             o += encoded(c, r.low + o)
             run.length += 1
         if longer == SINGLE:
@@ -233,3 +238,28 @@ cdef int64_t wide(Reader r, Document* d, int64_t end, int64_t k) noexcept nogil:
         at = run.previous_from if run.previous >= 0 else run.from_
     r.at = at
     return k
+
+
+def find_pieces(str document, Rule rule):
+    """The pieces of a document in lower case, before stop words and stems, with their start and end in the document."""
+    cdef Reader r = Reader(rule, [document])
+    cdef Document* d = &r.documents[0]
+    cdef int64_t k = 0, i, first, last, room = 6 * (2 * d.n + 64) + 4 * BLOCK + PAD
+    r.places = <uint32_t*>zeros(room * sizeof(uint32_t))
+    if r.places == NULL:
+        raise MemoryError
+    pieces = []
+    opened(r)
+    while r.at < d.n:
+        k = block(r, d)
+        for i in range(k):
+            first = r.pieces[i].at - r.low
+            last = first + r.pieces[i].n - 1
+            while last > first and r.low[last] & 0xC0 == 0x80:  # the first byte of the last character
+                last -= 1
+            word = (<const char*>r.pieces[i].at)[:r.pieces[i].n].decode()
+            pieces.append((word, r.places[first], r.places[last] + 1))
+        if k < 0:
+            break
+    raised(r, k, 0)
+    return pieces

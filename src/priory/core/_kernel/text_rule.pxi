@@ -1,7 +1,7 @@
 # State of a pass over texts: the declared tokenizer as tables, the documents as pointers, and scratch memory. Nothing is
 # allocated per word, and the memory does not depend on the length of a word.
 
-cdef enum:
+cpdef enum:  # kinds of code points
     SEPARATOR = 0
     WORD = 1       # digits and the underscore: they belong to the word around them
     SINGLE = 2     # a single-character token, such as "!"
@@ -10,11 +10,15 @@ cdef enum:
     MARK = 5       # combining marks belong to the character before them
     JOINER = 6     # joins words, of any scripts
     LETTER = 7     # of the Latin script; LETTER + i is a letter of script i, and ends a word of another script
+
+cdef enum:
     BLOCK = 16384
     PIECES = 2 * BLOCK  # at most two for each character
 
-cdef int64_t LONGEST = _reference.MAX_WORD_LENGTH
-cdef int64_t LONGEST_CLUSTER = _reference.MAX_CLUSTER_LENGTH
+MAX_WORD_LENGTH = 1024  # in code points; longer words are truncated (the longest in a dozen real collections has 304)
+
+cdef int64_t LONGEST = MAX_WORD_LENGTH
+cdef int64_t LONGEST_CLUSTER = 32  # code points of a character with its marks; a mark beyond that begins the next
 
 cdef struct Document:
     const uint8_t* data
@@ -91,6 +95,7 @@ cdef class Reader:
     cdef Rule rule
     cdef Rewrites known
     cdef uint8_t* low
+    cdef uint32_t* places       # of the characters in `low` in the document; NULL unless they are asked for
     cdef uint32_t* starts       # of the characters in `low`, for n-grams of characters
     cdef uint32_t* stops        # where each run of characters ends
     cdef Piece* pieces
@@ -144,6 +149,7 @@ cdef class Reader:
 
     def __dealloc__(self):
         free(self.low)
+        free(self.places)
         free(self.starts)
         free(self.stops)
         free(self.pieces)
