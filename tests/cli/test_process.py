@@ -97,20 +97,25 @@ priory.cli.entry_point.entry()
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-def test_filtering_mail_imports_no_arrow(made):
+def test_filtering_mail_imports_neither_arrow_nor_what_tables_need(made):
     messages, labels = inbox()
     mails = [b"\n" + message["text"].encode() for message in messages]
     priory.save(priory.TextClassifier(reader="mail").fit(mails, labels), "mail.priory")
     code = """
 import os, sys
-os._exit = lambda code: sys.exit(str([type(sys.modules[name]).__name__ for name in ("pyarrow", "pyarrow.compute")]))
+def list_imports(code):
+    late = [name for name in ("pyarrow", "pyarrow.compute") if type(sys.modules[name]).__name__ == "LateModule"]
+    unneeded = ("priory.families", "priory.tables", "priory.model.schema", "priory.learning.unlabelled_texts",
+                "priory.storage.inspection", "concurrent.futures", "logging", "zoneinfo")
+    sys.exit(str([late, [name for name in unneeded if name in sys.modules]]))
+os._exit = list_imports
 sys.argv = ["priory", "filter", "mail.priory"]
 from priory.__main__ import run_program
 run_program()
 """
     done = subprocess.run([sys.executable, "-c", code], input=mails[0], capture_output=True, check=False)
     assert done.stdout.startswith(b"X-Priory: ")
-    assert done.stderr.decode().splitlines()[-1] == "['LateModule', 'LateModule']"
+    assert done.stderr.decode().splitlines()[-1] == "[['pyarrow', 'pyarrow.compute'], []]"
 
 
 def test_what_is_imported_late_is_there_when_it_is_used():

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.core.content_hash import hash_content
+from priory.core.value_counts import CategoricalCells
 from priory.errors import NotLearnedError
-from priory.families.value_counts import CategoricalCells
 from priory.model.cells import (
     NO_LIMIT,
     LabelCells,

@@ -16,11 +16,11 @@ from priory.bayes.finite import HypothesisSpace, count_observations, join_first,
 from priory.core.display_table import DisplayTable, format_cell
 from priory.core.logspace import log, x_log_y
 from priory.core.typing import Seed
+from priory.core.value_counts import ValueCounts
 from priory.errors import DataError
 from priory.families.base import Family
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
 from priory.families.categorical import Categorical, ValueProbabilities
-from priory.families.value_counts import ValueCounts
 
 # The number θ under a Beta prior, the probability of each outcome under a Dirichlet prior.
 Theta = Any

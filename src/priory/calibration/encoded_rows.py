@@ -27,12 +27,11 @@ from priory.calibration.code_counts import CodeEvidence
 from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import (
     RANK_STEPS,
-    VALUE_BITS,
     ColumnCodes,
     TableEncoding,
     make_one_hot,
 )
-from priory.core.column_kernels import round_number_to_bits, score_by_lookup
+from priory.core.column_kernels import VALUE_BITS, round_number_to_bits, score_by_lookup
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
 from priory.model.cells import Cells, LabelCells, NumberCells, TextCells, take_rows

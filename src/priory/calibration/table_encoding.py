@@ -15,15 +15,13 @@ from math import erfc, sqrt
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.core.column_kernels import round_to_bits
+from priory.core.column_kernels import VALUE_BITS, round_to_bits
 from priory.core.logspace import find_normal_quantiles
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import is_increasing, register_record
-from priory.families.histogram import Histogram
-from priory.families.value_counts import take_shown_values
+from priory.core.value_counts import take_shown_values
 from priory.model.cells import Cells, LabelCells, NumberCells
 
-VALUE_BITS = Histogram().bits  # numbers are rounded as in histograms
 # With more rows than these there are more codes, one for each unit that the root of their number grows by.
 MANY_ROWS = 5000
 MAX_CODES, MAX_CODES_OF_MANY_ROWS = 24, 64

@@ -26,6 +26,7 @@ from priory.core.sharding import (
 )
 from priory.errors import DataError
 
+VALUE_BITS = 10  # binary digits of rounded numbers: three decimal digits
 EXACT_KERNEL_DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32))
 MIN_CELLS_PER_THREAD = 1 << 16
 MAX_ROWS_PER_SUM = 1 << 26  # limbs may overflow with more rows before carries are propagated

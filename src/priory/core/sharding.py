@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
@@ -140,6 +139,8 @@ def map_threads(function: Callable[[ItemT], ShardResultT], items: Sequence[ItemT
     if len(items) == 1 or threads == 1:
         yield from map(function, items)
         return
+    from concurrent.futures import ThreadPoolExecutor  # it imports logging, and small models need no threads
+
     with ThreadPoolExecutor(threads) as pool:
         # in groups of one item per thread, to bound the memory that finished results take
         for start in range(0, len(items), threads):

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from priory.core.input_guard import guard_input, is_masked_array, is_valid_text, list_arrow_cells
 from priory.core.statistics import find_members
+from priory.core.value_counts import make_object_array
 from priory.errors import DataError, KindError
-from priory.tables.table import make_object_array
 
 CONTAINERS = {"set", "frozenset", "dict", "list", "tuple", "ndarray"}  # types of what holds several labels
 

@@ -19,8 +19,7 @@ from priory.core.statistics import register_estimator
 from priory.core.typing import Label
 from priory.errors import DataError, NotAvailableError
 from priory.estimators.learned_classifier import CorrectedClassifier, find_classifier_fault
-from priory.learning.text_rows import TextRows
-from priory.learning.unlabelled_texts import count_unlabelled, find_choice, forget_unlabelled, learn_unlabelled
+from priory.learning.text_rows import TextRows, count_unlabelled, find_choice, forget_unlabelled, learn_unlabelled
 from priory.model import ledger
 from priory.model.document_model import DocumentModel
 from priory.model.model_statistics import ClassPrior, ModelStatistics

@@ -23,11 +23,10 @@ from priory.calibration.table_encoding import (
     MAX_STANDARD_SCORE,
     N_LEVELS,
     RANK_STEPS,
-    VALUE_BITS,
     ColumnCodes,
     TableEncoding,
 )
-from priory.core.column_kernels import round_to_bits
+from priory.core.column_kernels import VALUE_BITS, round_to_bits
 from priory.core.logspace import log_normalise
 from priory.errors import DataError
 from priory.families.base import BinTerm, ColumnTerm, DensityTerm

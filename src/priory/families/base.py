@@ -33,9 +33,9 @@ from priory.core.exact_sums import ExactSums
 from priory.core.sharding import ColumnSubset, score_shards
 from priory.core.statistics import BY_CLASS, Registration, Statistics, add_registration
 from priory.core.typing import ColumnKind
+from priory.core.value_counts import ValueCounts
 from priory.errors import DataError
 from priory.families.open_columns import ColumnGuard, OpenColumns, OpenRecord, RecordGuard
-from priory.families.value_counts import ValueCounts
 
 # -- the log likelihood of a column as a formula -----------------------------------------------------------------------
 

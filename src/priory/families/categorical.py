@@ -16,12 +16,12 @@ from priory.core.display_table import EstimateTable
 from priory.core.logspace import log
 from priory.core.statistics import find_members
 from priory.core.typing import ColumnKind
+from priory.core.value_counts import CategoricalCells, ValueCounts, take_shown_values
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import ColumnTerm, Family, GroupedRows, ValueTerm, nan_where_zero, register_family
 from priory.families.leave_one_out import LeaveOneOutResult, RowRemovals, leave_out_labels
 from priory.families.open_columns import ColumnGuard, LabelGuard, OpenColumns, OpenLabels
-from priory.families.value_counts import CategoricalCells, ValueCounts, take_shown_values
 
 
 class ValueProbabilities(NamedTuple):

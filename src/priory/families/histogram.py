@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 from priory.core import column_kernels
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import gammaln, log
+from priory.core.value_counts import ValueCounts
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import BinTerm, ColumnTerm, Family, GroupedRows, NumberBlock, nan_where_zero, register_family
 from priory.families.leave_one_out import Atom, LeaveOneOutResult, RowRemovals, leave_out_bins, outer_edge
 from priory.families.open_columns import ColumnGuard, OpenBins, OpenColumns, guard_rounded_numbers
-from priory.families.value_counts import ValueCounts
 
 NUMBERS_OF_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 CANDIDATE_QUANTILES = np.concatenate([np.arange(bins + 1) / bins for bins in NUMBERS_OF_BINS])
@@ -71,7 +71,7 @@ class Histogram(dirichlet.DirichletBelief, Family[ValueCounts, BinProbabilities,
     [-1.5, 1.5, 7.5]
     """
 
-    bits: int = 10
+    bits: int = column_kernels.VALUE_BITS
     alpha: float | Array | None = None
     edges: Array | None = None
 

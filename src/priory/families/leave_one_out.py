@@ -13,8 +13,8 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.logspace import gammaln
+from priory.core.value_counts import ValueCounts
 from priory.families.dirichlet import DIRICHLET_ALPHA_GRID, choose_alpha_index, log_alpha_prior
-from priory.families.value_counts import ValueCounts
 
 
 class LeaveOneOutResult(NamedTuple):

@@ -24,9 +24,9 @@ from numpy import ndarray as Array
 from priory.core._kernel import rows as kernel
 from priory.core.column_kernels import round_number_to_bits
 from priory.core.logspace import MAX_EXACT_COUNT, gammaln, log_sum_exp
+from priory.core.value_counts import CategoricalCells, ValueCounts
 from priory.errors import NotLearnedError
 from priory.families.moments import MIN_VARIATION, Moments
-from priory.families.value_counts import CategoricalCells, ValueCounts
 
 if TYPE_CHECKING:
     from priory.families.base import AnyFamily

@@ -13,8 +13,8 @@ import numpy as np
 from numpy import ndarray as Array
 from sklearn.base import BaseEstimator
 
+from priory.core.value_counts import encode_values
 from priory.estimators.text_classifier import TextClassifier
-from priory.families.value_counts import encode_values
 from priory.leakage.findings import Effect, measure_association
 
 MAX_DOCUMENTS_SCORED = 20_000  # documents used to measure the effect of a finding

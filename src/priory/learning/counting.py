@@ -16,15 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from numpy import ndarray as Array
 
 from priory.errors import DataError, KindError, NotLearnedError
 from priory.learning.learned import LabelEncoder, Learned, count, settle
 from priory.learning.row_kind import RowKind
-from priory.model.column_profile import Profiles
 from priory.model.model_statistics import ModelStatistics
+
+if TYPE_CHECKING:
+    from priory.model.column_profile import Profiles
 
 
 class Counter(Protocol):

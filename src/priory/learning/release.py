@@ -28,9 +28,9 @@ from numpy import ndarray as Array
 from priory.calibration.corrections import CalibratedModel, Corrections
 from priory.calibration.tempering import Tempering
 from priory.core.statistics import find_members
+from priory.core.value_counts import ValueCounts
 from priory.errors import DataError
 from priory.families.histogram import Histogram
-from priory.families.value_counts import ValueCounts
 from priory.learning.learned import Learned
 from priory.learning.row_kind import Parameters
 from priory.learning.table_rows import TableRows

@@ -17,16 +17,10 @@ from priory.families.base import ESTIMATES
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import Cells
 from priory.model.column_profile import Profiles, make_example_table
-from priory.model.model_statistics import (
-    ModelStatistics,
-    check_class_prior,
-    make_empty_statistics,
-    observe_cells,
-    rearrange_blocks,
-)
+from priory.model.model_statistics import ModelStatistics, check_class_prior
 from priory.model.open_table import OpenTable
 from priory.model.schema import ColumnBlock, Schema, TextbookFamilies, drop_open_parts, read_known_table, split_row
-from priory.model.table_model import Model
+from priory.model.table_model import Model, make_empty_statistics, observe_cells, rearrange_blocks
 from priory.tables.dates import drop_empty_parts, join_date_names
 from priory.tables.number_formats import find_odd_cell
 from priory.tables.table import Table

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.core.input_guard import describe_difference
-from priory.errors import DataError
+from priory.core.input_guard import check_frame, describe_difference
+from priory.core.logspace import log_normalise
+from priory.errors import DataError, KindError, NotLearnedError
 from priory.learning.row_kind import Parameters, Purpose, RowKind, check_calibration, warn_user
 from priory.model.cells import TEXT_COLUMN_NAMES, Cells, RowSample, TextCells, choose_text_memory
 from priory.model.document_model import DocumentModel, observe_documents
 from priory.model.model_statistics import ModelStatistics, check_class_prior
 from priory.model.open_model import OpenTexts
-from priory.tables.table_reading import take_text_column
 from priory.text.documents import DocumentBatch, check_documents, read_documents
 from priory.text.normal_forms import Document
 from priory.text.text_model import TextModel
@@ -29,12 +29,28 @@ from priory.text.vocabulary import VOCABULARY_PARAMETERS, Vocabulary, build_voca
 
 if TYPE_CHECKING:
     from priory.calibration.calibrator import Calibrator
+    from priory.learning.learned import Learned
+    from priory.learning.unlabelled_texts import TextChoice
 
 TOKEN_PARAMETERS = (  # what decides which tokens are counted
     *("ngram_range", "analyzer", "lowercase", "min_token_length", "stem", "extra_tokens", "reader", "stop_words"),
     *("vocabulary", "unknown", "buckets", "max_tokens"),
 )
 MAX_TEXTS_TO_CALIBRATE = 2048  # texts that a tempering is fitted to
+
+
+def take_text_column(X: object) -> object:
+    """Take the texts of a table with one column, or of an array (rows, 1); return other input unchanged."""
+    check_frame(X)
+    if isinstance(X, np.ndarray) and X.ndim == 2:
+        if X.shape[1] != 1:
+            raise KindError(f"X is an array with {X.shape[1]} columns; give one column of texts: X[:, 0].")
+        return X[:, 0].tolist()
+    if not hasattr(type(X), "columns") and not hasattr(type(X), "column_names"):
+        return X  # a list, a series or a stream of texts
+    from priory.tables.frame_reading import take_only_column  # it imports narwhals
+
+    return take_only_column(X)
 
 
 @dataclass(frozen=True)
@@ -190,11 +206,19 @@ class TextRows(RowKind[TextBatch]):
         return DocumentModel(self.text_model, statistics, prior)
 
     def answer(self, learned: Any, cells: Sequence[Cells]) -> Array:
-        if not self.parameters.unlabelled:
-            return super().answer(learned, cells)
-        from priory.learning.unlabelled_texts import answer_texts
-
-        return answer_texts(learned, cells)
+        answers = super().answer(learned, cells)
+        choice = find_choice(learned)
+        if choice is None or choice.table is None:
+            return answers
+        [kept] = self.keep_cells(cells)
+        assert isinstance(kept.data, TokenBags)
+        own = choice.table.log_probabilities(kept.data, self.vocabulary)
+        calibrated = learned.calibrated()
+        prior, estimated = calibrated.model.log_prior(), calibrated.model.estimated_log_prior()
+        # the estimated prior is limited and pooled; a declared prior replaces it afterwards
+        pooled = log_normalise(choice.share * own + (1 - choice.share) * (answers - (prior - estimated)))
+        limited = pooled if calibrated.succession is None else calibrated.succession.limit(pooled)
+        return log_normalise(limited + (prior - estimated), prior)
 
     def open(self, statistics: ModelStatistics) -> OpenTexts | None:
         if self.parameters.unlabelled:  # answers depend on all texts together
@@ -250,3 +274,37 @@ class TextRows(RowKind[TextBatch]):
     @property
     def tokenizers(self) -> list[Tokenizer]:
         return [self.vocabulary.tokenizer]
+
+
+# -- texts without labels ----------------------------------------------------------------------------------------------
+
+NO_CLASS = np.array([0])
+
+
+def count_unlabelled(rows: RowKind[Any], texts: object) -> ModelStatistics:
+    """Count texts without label: one class, and a sample of their bags."""
+    batch = rows.read(texts, "answer")[1]
+    return rows.count(batch, NO_CLASS, np.zeros(batch.rows, dtype=np.int32), None)
+
+
+def learn_unlabelled(before: Learned, part: ModelStatistics) -> Learned:
+    """What was learned, and texts without label."""
+    return replace(before, unlabelled=part if before.unlabelled is None else before.unlabelled + part)
+
+
+def forget_unlabelled(before: Learned, part: ModelStatistics) -> Learned:
+    """What was learned without some texts that had no label."""
+    if before.unlabelled is None:
+        raise NotLearnedError("no text without a label was learned; the model is unchanged.")
+    left = before.unlabelled - part
+    return replace(before, unlabelled=left if left.n.any() else None)
+
+
+def find_choice(learned: Learned) -> TextChoice | None:
+    """The decision about texts without label, made once for each record; None if the model does not take any."""
+    if not getattr(learned.rows.parameters, "unlabelled", False):
+        return None
+    from priory.learning.unlabelled_texts import choose_texts
+
+    key = repr(learned.rows.parameters), learned.unlabelled
+    return learned.statistics.derive("text choice", lambda _: choose_texts(learned), *key)

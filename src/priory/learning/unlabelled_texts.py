@@ -8,9 +8,7 @@ one standard error, text by text, each left out with its fold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy import ndarray as Array
@@ -27,12 +25,9 @@ from priory.calibration.token_tables import (
 )
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
-from priory.errors import NotLearnedError
 from priory.learning.learned import Learned
 from priory.learning.left_out_scores import count_left_out, subtract_part
-from priory.learning.row_kind import RowKind
-from priory.model.cells import Cells, RowSample, TextCells, take_rows
-from priory.model.model_statistics import ModelStatistics
+from priory.model.cells import RowSample, take_rows
 from priory.text.token_bags import TokenBags, make_empty_bags
 
 MIN_TEXTS = 4  # with fewer labelled texts there is nothing to choose by
@@ -43,7 +38,6 @@ MIN_ERRORS = 1.0  # standard errors by which a candidate has to be better
 MANY_ERRORS = 2.0
 MIN_NATS = 0.005  # and at least, in nats
 SHARES = (1.0, 0.5)  # of a candidate in the pooled answer; without other texts the second only
-NO_CLASS = np.array([0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,57 +47,6 @@ class TextChoice:
     table: TokenTable | None  # None: they are not used
     share: float  # of the table in the pooled answer
     note: str
-
-
-def count_unlabelled(rows: RowKind[Any], texts: object) -> ModelStatistics:
-    """Count texts without label: one class, and a sample of their bags."""
-    batch = rows.read(texts, "answer")[1]
-    return rows.count(batch, NO_CLASS, np.zeros(batch.rows, dtype=np.int32), None)
-
-
-def learn_unlabelled(before: Learned, part: ModelStatistics) -> Learned:
-    """What was learned, and texts without label."""
-    return replace(before, unlabelled=part if before.unlabelled is None else before.unlabelled + part)
-
-
-def forget_unlabelled(before: Learned, part: ModelStatistics) -> Learned:
-    """What was learned without some texts that had no label."""
-    if before.unlabelled is None:
-        raise NotLearnedError("no text without a label was learned; the model is unchanged.")
-    left = before.unlabelled - part
-    return replace(before, unlabelled=left if left.n.any() else None)
-
-
-def answer_texts(learned: Learned, cells: Sequence[Cells]) -> Array:
-    """(rows, classes): log p(c | x), with texts without label if they are used."""
-    calibrated = learned.calibrated()
-    answers = calibrated.log_probabilities(cells)
-    choice = find_choice(learned)
-    if choice is None or choice.table is None:
-        return answers
-    own = choice.table.log_probabilities(read_bags(learned, cells), learned.rows.vocabulary)  # type: ignore[attr-defined]
-    model = calibrated.model
-    prior, estimated = model.log_prior(), model.estimated_log_prior()
-    # the estimated prior is limited and pooled; a declared prior replaces it afterwards
-    pooled = log_normalise(choice.share * own + (1 - choice.share) * (answers - (prior - estimated)))
-    limited = pooled if calibrated.succession is None else calibrated.succession.limit(pooled)
-    return log_normalise(limited + (prior - estimated), prior)
-
-
-def find_choice(learned: Learned) -> TextChoice | None:
-    """The decision about texts without label, made once for each record; None if the model does not take any."""
-    if not getattr(learned.rows.parameters, "unlabelled", False):
-        return None
-    key = repr(learned.rows.parameters), learned.unlabelled
-    return learned.statistics.derive("text choice", lambda _: choose_texts(learned), *key)
-
-
-def read_bags(learned: Learned, cells: Sequence[Cells]) -> TokenBags:
-    """Tokenise the texts."""
-    [column] = learned.rows.keep_cells(cells)
-    assert isinstance(column, TextCells)
-    assert isinstance(column.data, TokenBags)
-    return column.data
 
 
 def take_bags(sample: RowSample | None, max_texts: int) -> TokenBags:

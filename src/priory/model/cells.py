@@ -26,8 +26,8 @@ from numpy import ndarray as Array
 from priory.core.content_hash import WORD_MASK, digest_bytes, hash_bytes, hash_value, scramble_bits, scramble_number
 from priory.core.sharding import ColumnSubset, map_shards
 from priory.core.statistics import ROUNDING_TOLERANCE, Statistics, register_record
+from priory.core.value_counts import CategoricalCells, ValueCounts, drop_absent_labels, take_shown_values
 from priory.errors import NotLearnedError
-from priory.families.value_counts import CategoricalCells, ValueCounts, drop_absent_labels, take_shown_values
 from priory.text.documents import PackedDocuments
 from priory.text.normal_forms import Document
 from priory.text.token_bags import AnyDocuments, TokenBags, find_nonempty_texts

@@ -15,8 +15,8 @@ from numpy import ndarray as Array
 
 from priory.core.content_hash import hash_value
 from priory.core.typing import ColumnKind
+from priory.core.value_counts import encode_values
 from priory.errors import KindError
-from priory.families.value_counts import encode_values
 from priory.model.cells import NO_LIMIT
 from priory.tables.dates import join_date_names
 from priory.tables.table import Column, Table

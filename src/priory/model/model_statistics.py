@@ -23,8 +23,7 @@ from priory.core.statistics import (
     register_record,
 )
 from priory.errors import DataError, KindError
-from priory.model.cells import Cells, RowSample, TextCells, place_columns, take_columns
-from priory.model.schema import Schema, instantiate_family
+from priory.model.cells import Cells, RowSample, TextCells
 from priory.text.normal_forms import Document
 from priory.text.text_model import TextModel
 from priory.text.token_bags import AnyDocuments, count_letters
@@ -161,47 +160,6 @@ def _flatten_parts(parts: tuple[Any, ...]) -> Iterator[object]:
             yield from _flatten_parts(part)
         else:
             yield part
-
-
-def observe_cells(
-    schema: Schema, blocks: Sequence[Cells], classes: Array, group: Array, weight: Array | None
-) -> ModelStatistics:
-    """Statistics of rows given as blocks of cells; ``group`` (rows,) is the class number of each row."""
-    group = np.ascontiguousarray(group, dtype=np.int32)
-    n = np.bincount(group, weight, minlength=len(classes)).astype(float)
-    parts = tuple(
-        tuple(instantiate_family(c).observe(cells.data, group, len(classes), weight) for c in block.candidates)
-        for block, cells in zip(
-            schema.blocks, blocks, strict=False
-        )  # a table of empty columns has a block of no columns
-    )
-    return ModelStatistics(classes, n, parts)
-
-
-def make_empty_statistics(schema: Schema, classes: Array) -> ModelStatistics:
-    """The statistics of no rows, the zero of addition."""
-    cells = [block.make_missing_cells(0) for block in schema.blocks]
-    return observe_cells(schema, cells, classes, np.zeros(0, dtype=np.int32), None)
-
-
-def rearrange_blocks(statistics: ModelStatistics, old: Schema, new: Schema) -> ModelStatistics:
-    """Rearrange statistics to the blocks of another schema; columns that only the new schema has are empty."""
-    if [block.names for block in old.blocks] == [block.names for block in new.blocks]:
-        return statistics
-    parts = []
-    for block, records in zip(new.blocks, make_empty_statistics(new, statistics.classes).parts, strict=True):
-        # copy the columns of every old block that this new block has
-        for other, learned in zip(old.blocks, statistics.parts, strict=True):
-            columns, places = block.match_columns(other)
-            if len(columns):
-                pairs = zip(records, learned, strict=True)
-                records = tuple(place_columns(wide, take_columns(known, columns), places) for wide, known in pairs)
-        parts.append(records)
-    sample = statistics.sample
-    if sample is not None:
-        cells = (block.gather_cells(old.blocks, sample.blocks, len(sample)) for block in new.blocks)
-        sample = replace(sample, blocks=tuple(cells))
-    return replace(statistics, parts=tuple(parts), sample=sample)
 
 
 # -- what each part of a model contributes -----------------------------------------------------------------------------

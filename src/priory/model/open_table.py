@@ -17,8 +17,8 @@ from numpy import ndarray as Array
 from priory.core._kernel.rows import hash_numbers
 from priory.core.content_hash import WORD_MASK, hash_bytes, hash_value, scramble_number
 from priory.core.input_guard import is_valid_text, name_cells
+from priory.core.value_counts import CategoricalCells, encode_values
 from priory.families.open_columns import ColumnGuard, OpenColumns
-from priory.families.value_counts import CategoricalCells, encode_values
 from priory.model.cells import ZERO_HASH, Cells, LabelCells, NumberCells, TextCells, hash_column_name
 from priory.model.model_statistics import ModelStatistics, measure_text_length
 from priory.model.open_model import OpenModel, OpenPrior, RowEvidence

@@ -12,10 +12,10 @@ from numpy import ndarray as Array
 
 from priory.core.statistics import register_record
 from priory.core.typing import ColumnKind
+from priory.core.value_counts import CategoricalCells
 from priory.errors import DataError, KindError
 from priory.families import Bernoulli, Categorical, Gaussian, Text
 from priory.families.base import AnyFamily, ColumnFamily, auto_candidates, families_by_name, is_registered_family
-from priory.families.value_counts import CategoricalCells
 from priory.model.cells import BlockRecord, Cells, LabelCells, NumberCells, TextCells
 from priory.tables.dates import (
     DATE_PART_ENDINGS,

@@ -16,10 +16,10 @@ from priory.core.input_guard import describe_difference
 from priory.core.logspace import log
 from priory.core.sharding import map_shards
 from priory.core.statistics import register_estimator
+from priory.core.value_counts import ValueCounts
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics
-from priory.families.value_counts import ValueCounts
 from priory.learning.row_kind import Parameters
 from priory.model.model_statistics import ModelStatistics
 from priory.naive_bayes import array_rows

@@ -14,18 +14,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from priory.errors import KindError, MissingDependencyError, ModelFileError, ModelTooLargeError
 from priory.storage.container import ArraySections, FileContents, pack_model_file
 from priory.storage.file_locks import LOCK_TIMEOUT_SECONDS, lock_file
-from priory.storage.inspection import Inspection, inspect_contents
 from priory.storage.saved_files import open_regular_file, replace_file
 from priory.storage.signatures import Ed25519Key, check_signature, load_signature_key
 from priory.storage.validation import NOTES_ATTRIBUTE, Estimator, check_model, find_estimator, list_estimators
 from priory.storage.value_trees import ModelDecoder, encode_value
 
-__all__ = ["Inspection", "Updated", "inspect", "load", "save", "sign", "updating"]
+if TYPE_CHECKING:
+    from priory.storage.inspection import Inspection
+
+__all__ = ["Updated", "inspect", "load", "save", "sign", "updating"]
 
 ReadResultT = TypeVar("ReadResultT")
 PathLike = str | os.PathLike[str]
@@ -80,6 +82,8 @@ def load(path: PathLike, *, key: PathLike | None = None) -> Any:
 
 def inspect(path: PathLike, *, key: PathLike | None = None) -> Inspection:
     """Describe what a file contains and would reveal, without building the model."""
+    from priory.storage.inspection import inspect_contents  # loading and saving do without it
+
     return _read_file(Path(path), _load_optional_key(key), lambda contents: inspect_contents(Path(path), contents))
 
 

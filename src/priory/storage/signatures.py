@@ -55,7 +55,7 @@ class Ed25519Key:
 
 def load_signature_key(path: str | os.PathLike[str]) -> Ed25519Key:
     """Load the key from a file in PEM format."""
-    import_extra("cryptography", "Ed25519 keys need cryptography", "priory[sign]")
+    import_extra("cryptography.exceptions", "Ed25519 keys need cryptography", "priory[sign]")
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519

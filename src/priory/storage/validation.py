@@ -26,7 +26,7 @@ from priory.model.model_statistics import ModelStatistics
 REGISTERING_MODULES = (
     "priory.families",
     "priory.text.vocabulary",
-    "priory.model.model_statistics",
+    "priory.model.schema",
     "priory.calibration.calibrator",
     "priory.regression.cross_products",
     "priory.regression.linear_posterior",

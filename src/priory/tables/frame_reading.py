@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy import ndarray as Array
 
+from priory.core.value_counts import make_object_array
 from priory.errors import DataError, KindError
 from priory.tables import table
 from priory.tables.dates import Zones, choose_zone, convert_moments, name_zone, read_moments
@@ -23,6 +24,21 @@ def find_frame(X: object) -> nw.DataFrame[Any] | None:
     if isinstance(frame, nw.LazyFrame):
         raise KindError("X is a lazy frame, whose rows are not there yet; call .collect() first.")
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def take_only_column(X: object) -> object:
+    """The texts of a data frame with one column; other input unchanged."""
+    frame = find_frame(X)
+    if frame is None:
+        return X
+    if len(frame.columns) != 1:
+        raise KindError(
+            f"X is a table with {len(frame.columns)} columns ({table.format_column_names(frame.columns)}); give one "
+            f"column of texts, such as X[{next(iter(frame.columns), 'text')!r}], or use NaiveBayes, which learns from "
+            "all columns."
+        )
+    texts = next(frame.iter_columns())  # by position: a name may be any object
+    return texts.to_native() if hasattr(type(X), "column_names") else texts.to_list()  # Arrow's may not be UTF-8
 
 
 def read_frame(frame: nw.DataFrame[Any], zones: Zones | None = None) -> table.Table:
@@ -41,7 +57,7 @@ def _read_series(series: nw.Series[Any], name: str, zones: Zones | None) -> dict
     series = _decode_series(series)
     if series.dtype == nw.Object:
         # pandas has several missing values; all become None
-        cells = table.make_object_array(series.to_list())
+        cells = make_object_array(series.to_list())
         cells[series.is_null().to_numpy()] = None
         return table.read_named_column(cells, name, zones)
     if series.dtype == nw.Date:

@@ -18,8 +18,8 @@ from numpy import ndarray as Array
 from priory.core.input_guard import check_unique_names, is_valid_text, list_arrow_cells
 from priory.core.sharding import map_shards
 from priory.core.typing import ColumnKind
+from priory.core.value_counts import CategoricalCells, encode_values, find_missing, make_object_array
 from priory.errors import DataError, KindError, suggest_name
-from priory.families.value_counts import CategoricalCells, encode_values, find_missing
 from priory.tables import dates
 from priory.tables.number_formats import NumberFormat, find_number_formats
 from priory.text.normal_forms import Document
@@ -374,12 +374,6 @@ def _convert_to_float(value: SupportsFloat, row: int, name: str) -> float:
         raise DataError(f"row {row}, column {name!r} holds a number too large for a float.") from None
     except ValueError:  # Decimal("sNaN")
         raise DataError(f"row {row}, column {name!r} holds {value!r}; use NaN for what is missing.") from None
-
-
-def make_object_array(values: Sequence[object]) -> Array:
-    cells = np.empty(len(values), dtype=object)
-    cells[:] = values
-    return cells
 
 
 def make_part_column(parsed: dates.Dates, part: str, zone: str | None) -> Column:

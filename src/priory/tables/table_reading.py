@@ -10,6 +10,7 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core.input_guard import check_frame, check_unique_names, guard_input, is_masked_array, name_cells
+from priory.core.value_counts import make_object_array
 from priory.errors import DataError, KindError
 from priory.tables import table
 from priory.tables.dates import Zones
@@ -57,30 +58,6 @@ def list_rows_as_dicts(X: Any) -> list[dict[str, object]] | None:
     return None if list_rows is None else list_rows()
 
 
-def take_text_column(X: object) -> object:
-    """Take the texts of a table with one column, or of an array (rows, 1); return other input unchanged."""
-    check_frame(X)
-    if isinstance(X, np.ndarray) and X.ndim == 2:
-        if X.shape[1] != 1:
-            raise KindError(f"X is an array with {X.shape[1]} columns; give one column of texts: X[:, 0].")
-        return X[:, 0].tolist()
-    if not hasattr(type(X), "columns") and not hasattr(type(X), "column_names"):
-        return X  # a list, a series or a stream of texts
-    from priory.tables.frame_reading import find_frame  # it imports narwhals
-
-    frame = find_frame(X)
-    if frame is None:
-        return X
-    if len(frame.columns) != 1:
-        raise KindError(
-            f"X is a table with {len(frame.columns)} columns ({table.format_column_names(frame.columns)}); give one "
-            f"column of texts, such as X[{next(iter(frame.columns), 'text')!r}], or use NaiveBayes, which learns from "
-            "all columns."
-        )
-    texts = next(frame.iter_columns())  # by position: a name may be any object
-    return texts.to_native() if hasattr(type(X), "column_names") else texts.to_list()  # Arrow's may not be UTF-8
-
-
 def _fill_mask(cells: object) -> Array:
     """Convert cells to an array, masked ones to NaN or None."""
     if not is_masked_array(cells):
@@ -94,7 +71,7 @@ def _fill_mask(cells: object) -> Array:
 def _read_mapped_cells(values: object, name: str) -> Array:
     """Read the cells of one column of a dict: a list, a series or a 1-D array."""
     with guard_input(values):
-        cells = table.make_object_array(values) if _is_mixed_list(values) else _fill_mask(values)
+        cells = make_object_array(values) if _is_mixed_list(values) else _fill_mask(values)
     if cells.ndim != 1:
         raise KindError(f"column {name!r} has {cells.ndim} dimensions; give a list of cells.")
     return cells
@@ -127,7 +104,7 @@ def _table_from_dicts(rows: Sequence[Mapping[Any, object]], zones: Zones | None)
     if not all(isinstance(name, str) for name in set(chain.from_iterable(rows))):
         rows = [name_cells(row) for row in rows]
     names = dict.fromkeys(chain.from_iterable(rows))
-    columns = {name: table.make_object_array([row.get(name) for row in rows]) for name in names}
+    columns = {name: make_object_array([row.get(name) for row in rows]) for name in names}
     return _table_from_columns(columns, zones)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 from operator import methodcaller
@@ -226,10 +225,7 @@ def map_batch(
         with locate_decoding_errors(part[1], part[2].start):
             return function(*part)
 
-    if len(parts) == 1:
-        return [run(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(run, parts))
+    return list(sharding.map_threads(run, parts))
 
 
 def split_batch(batch: DocumentBatch, max_shards: int) -> list[int]:

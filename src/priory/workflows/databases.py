@@ -28,7 +28,8 @@ from priory.learning.counting import PartCounter, check_countable
 from priory.learning.learned import Learned, settle
 from priory.learning.table_rows import TableRows
 from priory.model.column_profile import ColumnProfile, profile_columns
-from priory.model.model_statistics import ModelStatistics, make_empty_statistics, observe_cells, rearrange_blocks
+from priory.model.model_statistics import ModelStatistics
+from priory.model.table_model import make_empty_statistics, observe_cells, rearrange_blocks
 from priory.sources.column_types import MAX_NUMERIC_LABELS, ColumnOptions, find_declared_family
 from priory.storage import updating
 from priory.tables.dates import find_source_column

@@ -199,3 +199,9 @@ def _is_missing(value: object) -> bool:
         return bool(value != value)
     except (TypeError, ValueError, ArithmeticError):
         return False
+
+
+def make_object_array(values: Sequence[object]) -> Array:
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    return cells

@@ -9,8 +9,8 @@ from priory.core._kernel import tables as kernel
 from priory.core.column_kernels import count_values, round_to_bits
 from priory.core.content_hash import hash_value
 from priory.core.statistics import Statistics
+from priory.core.value_counts import ValueCounts, take_shown_values
 from priory.errors import KindError, NotLearnedError
-from priory.families.value_counts import ValueCounts, take_shown_values
 from priory.model import cells
 from priory.model.cells import LabelCells, hash_labelled_rows
 
