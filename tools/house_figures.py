@@ -32,7 +32,7 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (781, 6),
-    "calibration": (3_242, 15),
+    "calibration": (3_246, 15),
     "cli": (1_731, 14),
     "core": (1_943, 16),
     "estimators": (1_762, 15),
@@ -41,7 +41,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "families": (2_217, 16),
     "leakage": (1_701, 16),
     "learning": (2_502, 15),
-    "model": (2_481, 13),
+    "model": (2_492, 13),
     "naive_bayes": (876, 5),
     "plots": (806, 6),
     "regression": (1_349, 9),
@@ -49,7 +49,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "sources": (2_198, 12),
     "storage": (1_602, 10),
     "tables": (863, 7),
-    "text": (2_382, 15),
+    "text": (2_391, 15),
     "top": (74, 3),
     "workflows": (3_194, 21),
 }

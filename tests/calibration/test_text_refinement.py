@@ -220,3 +220,47 @@ def test_texts_without_words_are_answered_with_probabilities(texts, n_texts):
     answers = pr.TextClassifier().fit(list(np.resize(texts, n_texts)), labels).predict_proba([*texts, "new word"])
     assert np.isfinite(answers).all()
     np.testing.assert_allclose(answers.sum(axis=1), 1.0)
+
+
+def make_opinions(n, share, seed):
+    """Texts with one word in so many that tells the class two times in three."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(["neg", "pos"], n)
+    tells = np.where(rng.random(n) < 2 / 3, labels == "pos", labels == "neg")
+    words = np.where(tells, "fine", "dull")
+    texts = [
+        " ".join([*rng.choice(FILLERS, 6), *([word] if told else [])])
+        for word, told in zip(words, rng.random(n) < share, strict=True)
+    ]
+    return texts, labels.tolist()
+
+
+def test_weak_signal_is_used_and_noise_costs_next_to_nothing():
+    gains = {0.9: [], 0.0: []}
+    for share, found in gains.items():
+        for seed in range(12):
+            model = pr.TextClassifier().fit(*make_opinions(120, share, seed))
+            new, truth = make_opinions(400, share, 100 + seed)
+            own = np.searchsorted(model.classes_, truth)
+            found.append(model.predict_log_proba(new)[np.arange(400), own].mean() + np.log(2))
+    assert np.mean(gains[0.9]) > 0.02
+    assert np.mean(gains[0.0]) > -0.005
+
+
+@pytest.mark.parametrize("parameters", [{}, {"alpha": 0.1}, {"vocabulary": ["film", "plot", "not", "good"]}])
+def test_leaving_out_folds_and_rows_is_to_forget_them(parameters):
+    texts, labels = make_reviews(24)
+    weight = np.random.default_rng(0).choice([0.5, 1.0, 3.0], 24)
+    fitted = pr.TextClassifier(pairs=False, **parameters).fit(texts, labels, weight)
+    model, cells = fitted._learned().model(), fitted.statistics_.sample.blocks
+    group, weight = fitted.statistics_.sample.group, fitted.statistics_.sample.weight.astype(float)
+    fold = np.arange(len(group)) % 3
+    parts = [np.where(fold == k, weight, 0.0) for k in (1, -1)]
+    for k, found in zip((1, -1), model.leave_parts_out(cells, group, weight, parts), strict=True):
+        rest = model.forget([block.take_rows(fold == k) for block in cells], group[fold == k], weight[fold == k])
+        assert found.values[:, :, 0] == pytest.approx(np.tile(rest.estimated_log_prior(), (len(group), 1)))
+        for i in range(len(group)):
+            one = [block.take_rows(slice(i, i + 1)) for block in cells]
+            left = rest if fold[i] == k else rest.forget(one, group[i : i + 1], weight[i : i + 1])
+            expected = left.evidence_terms(one).values[0, :, 1]
+            assert np.diff(found.values[i, :, 1]) == pytest.approx(np.diff(expected))

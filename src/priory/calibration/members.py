@@ -132,25 +132,33 @@ def _fit_exponents(answers: Array, group: Array, weight: Array) -> Array:
 
 
 def fit_share(pooled: Array, base: Array, weight: Array) -> float:
-    """Fit the share of the pool by expectation maximisation, from the log probabilities of the true classes.
+    """Fit the share of the pool from the log probabilities of the true classes.
 
     While the pool has gained only a few nats over the base rate, the rows may be noise: the base rate then gets
     pseudo-counts for up to all of the rows.
     """
-    gain = np.exp(np.clip(pooled - base, -700, 700))
-    base_rows = PRIOR_ROWS
-    for _ in range(2):  # the second time with pseudo-counts for the rows that may be noise
-        share = 0.5
-        for _ in range(MAX_SHARE_STEPS):
-            # E step: the expected number of rows that the pool explains; M step: the new share
-            own = float(weight @ (share * gain / (share * gain + 1 - share)))
-            new = (own + PRIOR_ROWS) / (weight.sum() + base_rows + PRIOR_ROWS)
-            done, share = abs(new - share) < 1e-5, new
-            if done:
-                break
-        nats = float(weight @ np.log(share * gain + 1 - share))
-        base_rows = PRIOR_ROWS + weight.sum() * np.exp(-max(nats - CHARGE, 0.0) / SCALE)
-    return share
+    _, nats = _fit_mixture(pooled, base, weight, PRIOR_ROWS)
+    noise_rows = weight.sum() * np.exp(-max(nats - CHARGE, 0.0) / SCALE)
+    return _fit_mixture(pooled, base, weight, PRIOR_ROWS + noise_rows)[0]
+
+
+def fit_share_of_one(answers: Array, base: Array, weight: Array) -> float:
+    """`fit_share` of a single regression, which gains less by chance than a pool: with the probability of signal."""
+    share, nats = _fit_mixture(answers, base, weight, PRIOR_ROWS)
+    return float(share / (1 + np.exp((CHARGE - nats) / SCALE)))
+
+
+def _fit_mixture(pooled: Array, base: Array, weight: Array, base_rows: float) -> tuple[float, float]:
+    """The share by expectation maximisation, with pseudo-counts of the base rate, and the gain over it in nats."""
+    gain, share = np.exp(np.clip(pooled - base, -700, 700)), 0.5
+    for _ in range(MAX_SHARE_STEPS):
+        # E step: the expected number of rows that the pool explains; M step: the new share
+        own = float(weight @ (share * gain / (share * gain + 1 - share)))
+        new = (own + PRIOR_ROWS) / (weight.sum() + base_rows + PRIOR_ROWS)
+        done, share = abs(new - share) < 1e-5, new
+        if done:
+            break
+    return share, float(weight @ np.log(share * gain + 1 - share))
 
 
 # -- regressions -------------------------------------------------------------------------------------------------------

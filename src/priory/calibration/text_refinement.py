@@ -22,7 +22,7 @@ from numpy import ndarray as Array
 from priory.calibration.code_counts import CodeEvidence, RowFolds
 from priory.calibration.corrections import CalibratableModel, Corrections
 from priory.calibration.logit_terms import to_classes, to_logits
-from priory.calibration.members import NO_PAIRS, LinearMember, MemberPool, fit_share
+from priory.calibration.members import NO_PAIRS, LinearMember, MemberPool, fit_share_of_one
 from priory.calibration.solvers import StrengthSearch, TokenRegression, search_strength, solve_regression
 from priory.calibration.table_encoding import TableEncoding
 from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_tempering
@@ -30,6 +30,7 @@ from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.core.sparse_rows import SparseRows, sum_entries, sum_entries_by_class
 from priory.model.cells import Cells, TextCells, take_rows
+from priory.model.document_model import DocumentModel
 from priory.model.model_statistics import EvidenceTerms
 from priory.text.token_bags import TokenBags
 from priory.text.token_features import MIN_FEATURE_COUNT, TokenFeatures
@@ -46,6 +47,10 @@ def collect_text_terms(
 
     Rows of weight one are left out one by one if the model can; others fold by fold, or all at once if they are few.
     """
+    if isinstance(model, DocumentModel):
+        compiled = model.leave_parts_out(cells, group, weight, [np.where(fold == k, weight, 0.0) for k in models])
+        if compiled is not None:
+            return compiled
     one_by_one = (weight == 1) & model.can_leave_one_out
     together = np.where(one_by_one.mean() >= MIN_SHARE_ONE_BY_ONE, 0, fold)  # (rows,): groups left out together
     found = []
@@ -136,7 +141,7 @@ def refine_texts(
     chosen = _choose_features(TextFitter(texts, model, column.data, reach, few), finer)
     own = texts.judged, group[texts.judged]  # the index of the true class of each validation row
     refined = log_normalise(to_classes(chosen.search.left_out))[own]
-    pool = MemberPool(np.ones(1), fit_share(refined, -texts.base_losses, order.weight[texts.judged]))
+    pool = MemberPool(np.ones(1), fit_share_of_one(refined, -texts.base_losses, order.weight[texts.judged]))
     tokens = (chosen.features,) if chosen.is_refined else ()
     tempering, no_codes = _take_parts(chosen.centre.tempering, 2), TableEncoding.of(cells, order.weight)
     log_prior = model.estimated_log_prior()

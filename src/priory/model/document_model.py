@@ -11,8 +11,9 @@ from numpy import ndarray as Array
 
 from priory.core.logspace import log_sum_exp
 from priory.core.sparse_rows import sum_entries
+from priory.core.statistics import subtract_counts
 from priory.model.cells import Cells
-from priory.model.model_statistics import ClassModel, ModelStatistics, ResolvedPrior, take_documents
+from priory.model.model_statistics import ClassModel, EvidenceTerms, ModelStatistics, ResolvedPrior, take_documents
 from priory.text.text_model import TextModel
 from priory.text.token_bags import AnyDocuments
 from priory.text.token_counts import BagCounts
@@ -100,6 +101,21 @@ class DocumentModel(ClassModel):
     def leave_one_out_terms(self, cells: Sequence[Cells], group: Array) -> Array:
         """Leave-one-out log p(text | c), (documents, classes, 1): each document is scored by the model without it."""
         return self.text.leave_one_out(self.record, take_documents(*cells), group)[:, :, None]
+
+    def leave_parts_out(
+        self, cells: Sequence[Cells], group: Array, weight: Array, parts: Sequence[Array]
+    ) -> list[EvidenceTerms] | None:
+        """`evidence_terms` without each part of the weights and without the row; None if they are not compiled.
+
+        The class prior is without the part alone: without the row it would give its class away.
+        """
+        scores = self.text.leave_parts_out(self.record, take_documents(*cells), group, weight, parts)
+        found = []
+        for part, own in zip(parts, scores or (), strict=False):
+            n = subtract_counts(self.statistics.n, np.bincount(group, part, len(self.classes)))
+            left = replace(self, statistics=replace(self.statistics, n=n))
+            found.append(left._make_evidence_terms(own[:, :, None], cells))
+        return found or None
 
     def leave_one_out(self, cells: Sequence[Cells], group: Array) -> Array:
         """Leave-one-out log p(c, text), (documents, classes)."""

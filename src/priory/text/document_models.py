@@ -200,16 +200,19 @@ class BinaryBag(TokenDrawBag):
 
     binary = True
 
-    def leave_exact_rows_out(self, words: BagCounts, rows: SparseRows, group: Array, tokens_vanish: bool) -> Array:
-        """Compiled `leave_one_out`, for documents whose tokens were all counted."""
-        counts, sizes = words.counts, np.diff(rows.ends)
-        assert not isinstance(counts, SparseCounts)
-        scores, remaining = rows.score_left_out(counts, group, np.ones(len(group)), self.alpha)
-        total = counts.sum(axis=0)
-        # (rows,): smoothing of all tokens; those that only this row has are not counted if they vanish with it
-        room = self.alpha * (len(words) - (sizes - remaining if tokens_vanish else np.zeros(len(group))))
-        mass = total + room[:, None]  # (rows, classes): tokens of each class, less the row's own
-        mass[np.arange(len(group)), group] -= sizes
+    def leave_exact_rows_out(
+        self, counts: Array, rows: SparseRows, group: Array, weight: Array, tokens_vanish: bool
+    ) -> Array:
+        """Compiled `leave_one_out`, for documents whose tokens were all counted, with these weights.
+
+        ``counts`` are (tokens, classes); documents of weight zero are not among them.
+        """
+        scores, remaining = rows.score_left_out(counts, group, weight, self.alpha)
+        sizes, left = np.diff(rows.ends), np.full(len(group), len(counts))  # (rows,): of the tokens, how many are left
+        if tokens_vanish:  # those that no other document has
+            left = counts.any(axis=1).sum() - np.where(weight > 0, sizes - remaining, 0)
+        mass = counts.sum(axis=0) + self.alpha * left[:, None]  # (rows, classes): tokens of each class, less the row's
+        mass[np.arange(len(group)), group] -= weight * sizes
         return scores - remaining[:, None] * log_or_zero(mass)
 
 

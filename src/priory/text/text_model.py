@@ -14,7 +14,7 @@ from priory.core._kernel import text as kernel
 from priory.core.display_table import EstimateTable
 from priory.core.input_guard import MAX_SAMPLE_WEIGHT
 from priory.core.sparse_rows import SparseRows
-from priory.core.statistics import ROW_SUM_TOLERANCE
+from priory.core.statistics import ROW_SUM_TOLERANCE, subtract_counts
 from priory.errors import DataError
 from priory.text import document_models
 from priory.text.normal_forms import Document
@@ -171,17 +171,33 @@ class TextModel:
         """Scores of learned documents, each from the record without it, (documents, classes)."""
         if not self.leaves_out_in_closed_form:
             return self._leave_one_out_by_subtraction(record, documents, group)
+        exact = self.leave_parts_out(record, documents, group, np.ones(len(group)), [np.zeros(len(group))])
+        if exact is not None:
+            return exact[0]
         bag, counts = self.build_bag(record), self._prepare_counts(record)
         indptr, ids, occurrences = self.vocabulary.encode(documents, counts)
-        is_exact = not getattr(counts, "missed", 0.0)
-        if isinstance(bag, document_models.BinaryBag) and is_exact and not isinstance(counts.counts, SparseCounts):
-            # the compiled path, for exact dense counts
-            rows = SparseRows(indptr.astype(np.int64), ids.astype(np.int32), None, len(counts))
-            return bag.leave_exact_rows_out(counts, rows, group, self.vocabulary.grows)
         x = np.ones(len(ids)) if bag.binary else occurrences
         return bag.leave_one_out(
             counts, document_models.DocumentRows(indptr, ids, x, group, counts, self.vocabulary.grows)
         )
+
+    def leave_parts_out(
+        self, record: BagCounts, documents: AnyDocuments, group: Array, weight: Array, parts: Sequence[Array]
+    ) -> list[Array] | None:
+        """Scores of learned documents by the record without each part and without the document; None if not compiled.
+
+        A part is what is taken from the weights of the documents (documents,); scores are (documents, classes).
+        """
+        bag, counts = self.build_bag(record), self.select_counts(record)
+        table, is_exact = counts.counts, self.leaves_out_in_closed_form and not getattr(counts, "missed", 0.0)
+        if not isinstance(bag, document_models.BinaryBag) or isinstance(table, SparseCounts) or not is_exact:
+            return None
+        indptr, ids, _ = self.vocabulary.encode(documents, counts)
+        rows, scores = SparseRows(indptr.astype(np.int64), ids.astype(np.int32), None, len(counts)), []
+        for part in parts:
+            left = subtract_counts(table, rows.count_by_class(group, part, table.shape[1]))
+            scores.append(bag.leave_exact_rows_out(left, rows, group, weight - part, self.vocabulary.grows))
+        return scores
 
     def _leave_one_out_by_subtraction(self, record: BagCounts, documents: AnyDocuments, group: Array) -> Array:
         """Compute ``record - document`` one by one, for models where a document may change the smoothing."""
