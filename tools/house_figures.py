@@ -41,17 +41,17 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "families": (2_217, 16),
     "leakage": (1_701, 16),
     "learning": (2_502, 15),
-    "model": (2_492, 13),
+    "model": (2_499, 13),
     "naive_bayes": (876, 5),
     "plots": (806, 6),
     "regression": (1_349, 9),
     "service": (3_886, 23),
     "sources": (2_198, 12),
-    "storage": (1_602, 10),
+    "storage": (1_609, 10),
     "tables": (863, 7),
     "text": (2_391, 15),
     "top": (74, 3),
-    "workflows": (3_194, 21),
+    "workflows": (3_197, 21),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
 MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_497, 6, 110

@@ -146,3 +146,24 @@ def test_who_finds_the_model_taken_waits_and_says_so(mail, run, monkeypatch):
     holder.join()
     assert (code, out) == (0, "6 rows learned; mail.priory now knows 12\n")
     assert err == "priory: mail.priory: another process is changing it; waiting until it is done\n"
+
+
+def test_a_sample_that_lost_more_than_its_reserve_is_reported(tmp_path, capsys):
+    lines = [f"{k},{'ab'[k % 2]}" for k in range(400)]
+    for name, rows in (("all", lines), ("one", lines[:1]), ("rest", lines[3::2])):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["x,label", *rows]))
+    model, rest = str(tmp_path / "m.priory"), ["--refresh", str(tmp_path / "rest.csv")]
+    assert main(["train", str(tmp_path / "all.csv"), "--target", "label", "--memory", "100", "-o", model]) == 0
+    assert main(["forget", model, str(tmp_path / "one.csv")]) == 0
+    assert main(["inspect", model]) == 0
+    assert "the sample holds" not in "".join(capsys.readouterr())
+    (tmp_path / "most.csv").write_text("\n".join(["x,label", *lines[2::2]]))
+    assert main(["forget", model, str(tmp_path / "most.csv")]) == 0
+    kept = len(priory.load(model).statistics_.sample)
+    assert kept < 100
+    assert f"the sample holds {kept} of 100 rows" in capsys.readouterr().err
+    assert main(["inspect", model]) == 0
+    assert f"short     the sample holds {kept} of 100 rows; learn or forget with --refresh" in capsys.readouterr().out
+    (tmp_path / "last.csv").write_text("\n".join(["x,label", lines[1]]))
+    assert main(["forget", model, str(tmp_path / "last.csv"), *rest]) == 0
+    assert "the sample holds" not in capsys.readouterr().err

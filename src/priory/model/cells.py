@@ -371,6 +371,10 @@ class RowSample(Statistics):
         return float(self.weight.sum()) / share
 
     @property
+    def shortage(self) -> str:
+        return describe_shortage(len(self), self.memory, self.limit)
+
+    @property
     def is_complete(self) -> bool:
         """Whether the sample contains every learned row."""
         return self.limit == NO_LIMIT
@@ -462,6 +466,13 @@ class RowSample(Statistics):
 def add_reserve(memory: int) -> int:
     """Least number of rows to keep, so that ``memory`` of them can still be used when some were forgotten."""
     return memory + memory // RESERVE_PART
+
+
+def describe_shortage(n_rows: int, memory: int, limit: int) -> str:
+    """One line about a sample with fewer rows than corrections should be derived from; empty if it has enough."""
+    if limit == NO_LIMIT or n_rows >= memory:
+        return ""
+    return f"the sample holds {n_rows:,} of {memory:,} rows; learn or forget with --refresh FILE uses rows of a file"
 
 
 def find_limit_above(row_hash: int) -> int:

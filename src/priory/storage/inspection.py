@@ -12,6 +12,7 @@ import numpy as np
 
 from priory.core.statistics import Registration, Statistics
 from priory.errors import ModelFileError
+from priory.model.cells import describe_shortage
 from priory.storage.container import FileContents, Json
 from priory.storage.validation import find_class
 from priory.storage.value_trees import ModelDecoder, check_object
@@ -78,6 +79,7 @@ class Inspection:
     columns: dict[str, list[str]]  # the candidate families of each column
     words: int  # the number of tokens that can be read from the file
     kept_rows: int  # the number of sampled rows in the file (for calibration)
+    shortage: str  # empty, unless these are fewer than corrections should be derived from
     released: list[float]  # the epsilons of a private release
     parts: dict[str, int]  # bytes by learned attribute
     sections: dict[str, int]  # bytes by dtype
@@ -98,6 +100,7 @@ class Inspection:
             *(f"column    {name!r}: {' or '.join(candidates)}" for name, candidates in self.columns.items()),
             *([f"words     {self.words:,}"] if self.words else []),
             *([f"keeps     {self.kept_rows:,} rows, to derive corrections from"] if self.kept_rows else []),
+            *([f"short     {self.shortage}"] if self.shortage else []),
             *(f"released  with noise, epsilon {epsilon:g}" for epsilon in self.released),
             *(f"part      {name!r} {size:,} bytes" for name, size in self.parts.items() if size),
             *(f"section   {kind} {size:,} bytes" for kind, size in self.sections.items()),
@@ -121,6 +124,7 @@ def inspect_contents(path: Path, contents: FileContents) -> Inspection:
     classes = counted.get("classes", learned.get("classes_", np.zeros(0))).tolist()
     rows = counted["n"].tolist() if "classes" in counted else []
     records = list(_iterate_records(learned))
+    samples = [record.fields for record in records if record.name == "RowSample"]
     return Inspection(
         path=os.fspath(path),
         bytes=contents.bytes,
@@ -133,7 +137,8 @@ def inspect_contents(path: Path, contents: FileContents) -> Inspection:
         clock=learned.get("clock_", 1.0),
         columns=_list_column_families(learned),
         words=max((len(record.fields["ends"]) for record in records if record.name == "Words"), default=0),
-        kept_rows=sum(len(record.fields["hashes"]) for record in records if record.name == "RowSample"),
+        kept_rows=sum(len(sample["hashes"]) for sample in samples),
+        shortage="".join(describe_shortage(len(s["hashes"]), s["memory"], s["limit"]) for s in samples[:1]),
         released=list(learned.get("released_", ())),
         parts={name: sum(_iterate_sizes(value)) for name, value in learned.items()},
         sections={section["kind"]: section["bytes"] for section in contents.sections},

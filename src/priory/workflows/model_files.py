@@ -353,14 +353,16 @@ def refresh_corrections(model: FileModel, task: FileTask) -> None:
     """Derive the corrections anew, from the rows of the task if it has any; note those that are lost without rows."""
     if is_regression(model):
         return
-    task = task.adapt_to(model)
+    task, sample = task.adapt_to(model), model.statistics_.sample
     if task.paths:
-        rows, columns, sample = task.open(), get_model_columns(model), DrawnRows()
+        rows, columns, drawn = task.open(), get_model_columns(model), DrawnRows()
         columns = replace(columns, coerce=task.columns.coerce)
         for _, chunk in read_labelled_chunks(rows, task, find_needed_columns(rows, columns)):
-            sample.add(chunk.batch)
-        with task.callbacks.activity(f"fitting the corrections to {len(sample.keys):,} rows"):
-            model.set_params(calibrate="loo").refresh(*read_sample_rows(sample, columns, task.columns, rows))
+            drawn.add(chunk.batch)
+        with task.callbacks.activity(f"fitting the corrections to {len(drawn.keys):,} rows"):
+            model.set_params(calibrate="loo").refresh(*read_sample_rows(drawn, columns, task.columns, rows))
+    elif sample is not None and sample.shortage:
+        task.callbacks.notify(sample.shortage)
     elif model.stale_:
         task.callbacks.notify(
             f"the corrections ({', '.join(model.stale_)}) were dropped, because the model keeps no rows to derive them "
