@@ -9,7 +9,14 @@ from sklearn.linear_model import LogisticRegression
 
 import priory as pr
 from priory.calibration import solvers
-from priory.calibration.code_counts import CodeCounts, CodeEvidence, assign_folds, choose_pairs, encode_cells
+from priory.calibration.code_counts import (
+    CodeCounts,
+    CodeEvidence,
+    assign_folds,
+    choose_pairs,
+    count_learned_codes,
+    encode_cells,
+)
 from priory.calibration.members import GaussianMember, LinearMember, SlopeMember
 from priory.calibration.solvers import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
@@ -105,7 +112,8 @@ def test_evidence_of_a_sample_follows_the_counts_of_all_rows():
     every = CodeCounts.of(encoding, encoding.encode(cells), group, np.ones(2000), np.arange(2000) % 5, (5, 2))
     sample = CodeCounts.of(encoding, encoding.encode(some), group[:100], np.ones(100), np.arange(100) % 5, (5, 2))
     evidence = CodeEvidence(np.ones(4), sample.log_prior(), sample.log_ratios(), sample.shares)
-    followed = evidence.follow_counts(encoding, model.learned_.model(), model.statistics_.n)
+    total, is_counted = count_learned_codes(encoding, model.learned_.model(), 2)
+    followed = evidence.follow_counts(encoding, total, is_counted, model.statistics_.n)
     assert np.array_equal(followed.log_ratios, every.log_ratios())
     assert np.array_equal(followed.log_prior, every.log_prior())
 

@@ -8,6 +8,7 @@ import pytest
 
 from priory.core import sharding
 from priory.core.sharding import (
+    check_memory,
     choose_threads,
     find_memory_limit,
     map_threads,
@@ -15,7 +16,6 @@ from priory.core.sharding import (
     total_memory_bytes,
     use_one_thread,
 )
-from priory.learning.learned import check_memory
 
 
 def test_memory_is_asked_of_the_system_then_of_psutil_then_unknown(monkeypatch):
@@ -27,7 +27,7 @@ def test_memory_is_asked_of_the_system_then_of_psutil_then_unknown(monkeypatch):
     assert total_memory_bytes() == 12345
     monkeypatch.setitem(sys.modules, "psutil", None)  # not installed
     assert total_memory_bytes() is None
-    check_memory(10**9, 10**9)  # unknown memory is not checked
+    check_memory(10**18, "the counts", "use fewer classes")  # unknown memory is not checked
 
 
 def test_a_system_that_lacks_a_name_of_sysconf(monkeypatch):

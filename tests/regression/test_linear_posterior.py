@@ -297,11 +297,11 @@ def test_the_evidence_is_largest_where_the_search_says():
 
 def test_draws_have_the_moments_of_the_belief():
     belief = NormalInverseGamma.isotropic(1, shape=4.0, scale=3.0) + accumulate_products(*rows(9, 10, 1))
-    lines = belief.draw(np.random.default_rng(0), 100_000)
-    np.testing.assert_allclose(lines.weights.mean(axis=0), belief.mean, atol=0.02)
+    weights, noise = belief.draw(np.random.default_rng(0), 100_000)
+    np.testing.assert_allclose(weights.mean(axis=0), belief.mean, atol=0.02)
     variance = belief.scale / (belief.shape - 1)
-    assert lines.noise.mean() == pytest.approx(variance, rel=0.02)
-    np.testing.assert_allclose(np.cov(lines.weights.T), variance * belief.covariance(), rtol=0.05, atol=0.01)
+    assert noise.mean() == pytest.approx(variance, rel=0.02)
+    np.testing.assert_allclose(np.cov(weights.T), variance * belief.covariance(), rtol=0.05, atol=0.01)
 
 
 def test_a_flat_belief_cannot_be_drawn_from():

@@ -416,7 +416,7 @@ def find_token_spans(document: Document, tokenizer: Tokenizer) -> list[tuple[str
     """
     [document] = read_documents([document], tokenizer.reader)
     ready = prepare_document(document, 0, tokenizer.lowercase)
-    text, whole = (one if isinstance(one, str) else one.decode() for one in (ready, document))
+    text, whole = (str(one) if isinstance(one, str) else one.decode() for one in (ready, document))
     with locate_decoding_errors([ready], 0):
         rule = tokenizer.build_rule([ready])
         found = kernel.find_pieces(text, rule)
