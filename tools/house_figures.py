@@ -40,7 +40,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "export": (2_136, 11),
     "families": (2_217, 16),
     "leakage": (1_701, 16),
-    "learning": (2_502, 15),
+    "learning": (2_508, 15),
     "model": (2_499, 13),
     "naive_bayes": (876, 5),
     "plots": (806, 6),
@@ -54,7 +54,7 @@ FOLDERS: dict[str, tuple[int, int]] = {
     "workflows": (3_197, 21),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
-MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_497, 6, 110
+MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_498, 6, 110
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 10.3, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")

@@ -216,7 +216,7 @@ class TextRows(RowKind[TextBatch]):
         calibrated = learned.calibrated()
         prior, estimated = calibrated.model.log_prior(), calibrated.model.estimated_log_prior()
         # the estimated prior is limited and pooled; a declared prior replaces it afterwards
-        pooled = log_normalise(choice.share * own + (1 - choice.share) * (answers - (prior - estimated)))
+        pooled = choice.pool_answers(own, log_normalise(answers - (prior - estimated)))
         limited = pooled if calibrated.succession is None else calibrated.succession.limit(pooled)
         return log_normalise(limited + (prior - estimated), prior)
 

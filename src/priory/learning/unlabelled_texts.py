@@ -3,7 +3,7 @@
 The record of a model has the token totals of its texts without label, and a fair sample of them as bags of tokens, just
 as of labelled texts. Whether and how they are used follows from the record: the best candidate (`token_tables`), alone
 or pooled with the answers that the model would give without them, is used only if it is better than those by more than
-one standard error, text by text, each left out with its fold.
+one standard error, text by text, each left out with its fold; its share is the probability that the gain is no chance.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy import ndarray as Array
 
+from priory.calibration.members import fit_share_of_one
 from priory.calibration.text_refinement import choose_exponent
 from priory.calibration.token_tables import (
     LeftOutAnswers,
@@ -45,8 +46,14 @@ class TextChoice:
     """What was decided about texts without label."""
 
     table: TokenTable | None  # None: they are not used
-    share: float  # of the table in the pooled answer
     note: str
+    share: float = 0.0  # of the table in the pooled answer
+    trust: float = 0.0  # share of the pooled answer, against the one without the table
+
+    def pool_answers(self, own: Array, base: Array) -> Array:
+        """(texts, classes): log p(c | text) from the table's answers and from those without it."""
+        pooled = log_normalise(self.share * own + (1 - self.share) * base)
+        return np.asarray(np.logaddexp(pooled + np.log(self.trust), base + np.log1p(-self.trust)))
 
 
 def take_bags(sample: RowSample | None, max_texts: int) -> TokenBags:
@@ -64,9 +71,9 @@ def choose_texts(learned: Learned) -> TextChoice:
     n_others = 0.0 if others is None else float(others.n.sum())
     name = f"{n_others:,.0f} texts without label"
     if sample is None or len(sample) < MIN_TEXTS or len(np.unique(sample.group)) < 2:
-        return TextChoice(None, 0.0, f"{name}: not used, there are too few labelled texts to judge by")
+        return TextChoice(None, f"{name}: not used, there are too few labelled texts to judge by")
     if len(sample) > MAX_TEXTS_TO_CHOOSE:
-        return TextChoice(None, 0.0, f"{name}: not used, there are enough labelled texts ({len(sample):,})")
+        return TextChoice(None, f"{name}: not used, there are enough labelled texts ({len(sample):,})")
     labelled, kept = take_bags(sample, len(sample)), None if others is None else others.sample
     features, fold = choose_shared_tokens(labelled, take_bags(kept, len(kept or ()))), assign_text_folds(sample.group)
 
@@ -82,7 +89,7 @@ def choose_texts(learned: Learned) -> TextChoice:
     base_rate = np.log(len(group) / np.bincount(group))[group]  # (texts,): the losses of the class shares
     has_signal = measure_gain(base_rate - base_losses) > MIN_ERRORS
     note, least = f"{name}: not used, no gain beyond chance", np.inf
-    chosen: tuple[LeftOutAnswers, float] | None = None
+    chosen: tuple[LeftOutAnswers, float, float] | None = None
     for answers in answer_by_candidates(read(MAX_OTHERS_TO_CHOOSE), fold):
         for share in SHARES if answers.candidate.weight else SHARES[1:]:
             pooled = log_normalise(share * answers.log_probabilities + (1 - share) * base)
@@ -90,13 +97,14 @@ def choose_texts(learned: Learned) -> TextChoice:
             gain = base_losses - losses
             errors = MIN_ERRORS if answers.candidate.weight and has_signal else MANY_ERRORS
             if losses.mean() < least and gain.mean() > MIN_NATS and measure_gain(gain) > errors:
-                least, chosen = float(losses.mean()), (answers, share)
+                trust = fit_share_of_one(-losses, -find_losses(base, group), np.ones(len(group)))
+                least, chosen = float(losses.mean()), (answers, share, trust)
                 change = (
                     f"left-out log loss {base_losses.mean():.3f} -> {least:.3f}, by {measure_gain(gain):.1f} errors"
                 )
                 note = f"{name}: used ({answers.candidate}; {change})"
     table = None if chosen is None else TokenTable.of(read(len(kept or ())), features, chosen[0])
-    return TextChoice(table, 0.0 if chosen is None else chosen[1], note)
+    return TextChoice(table, note, *(() if chosen is None else chosen[1:]))
 
 
 def measure_gain(gain: Array) -> float:
