@@ -32,29 +32,29 @@ Tree = dict[str, ast.Module]  # module name -> its syntax tree
 # the ceiling in its own commit, and says why; a change that needs less lowers it.
 FOLDERS: dict[str, tuple[int, int]] = {
     "bayes": (781, 6),
-    "calibration": (3_246, 15),
+    "calibration": (3_245, 16),
     "cli": (1_731, 14),
-    "core": (1_943, 16),
+    "core": (1_949, 16),
     "estimators": (1_762, 15),
     "evaluation": (986, 12),
     "export": (2_136, 11),
     "families": (2_217, 16),
     "leakage": (1_701, 16),
     "learning": (2_508, 15),
-    "model": (2_499, 13),
+    "model": (2_500, 13),
     "naive_bayes": (876, 5),
     "plots": (806, 6),
     "regression": (1_349, 9),
-    "service": (3_886, 23),
+    "service": (3_882, 23),
     "sources": (2_198, 12),
-    "storage": (1_609, 10),
-    "tables": (863, 7),
+    "storage": (1_605, 10),
+    "tables": (853, 7),
     "text": (2_391, 15),
     "top": (74, 3),
     "workflows": (3_197, 21),
 }
 MAX_CODE, MAX_MODULES = (sum(limits) for limits in zip(*FOLDERS.values(), strict=True))
-MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_498, 6, 110
+MAX_EDGES, MAX_HOOKS, MAX_LATE_IMPORTS = 1_501, 6, 109
 MAX_IMPORT_SHARE, MAX_REPEATED_FILES, MAX_CODE_FOR_A_COMMENT, MAX_STUMBLING_WORDS = 10.3, 4, 15.3, 0
 # House idiom that a native reader stumbles over, in docstrings and comments.
 STUMBLING_WORDS = re.compile(r"\b(?:says of|somebody looks|for people|whatever|that of|those of|told|dawdle|nought)\b")

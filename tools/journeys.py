@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "priory"
-CEILINGS = {"fit": 42, "predict": 23, "forget": 34, "text fit": 36, "text predict": 27, "learn one": 8, "train": 112}
+CEILINGS = {"fit": 43, "predict": 23, "forget": 34, "text fit": 36, "text predict": 27, "learn one": 8, "train": 112}
 GOALS = {
     "lines of code": 33_000,
     "modules": 265,

@@ -6,15 +6,17 @@ from sklearn.datasets import load_iris
 
 import priory as pr
 from priory import inbox
-from priory.calibration.members import MemberPool, fit_pool, pool_answers
+from priory.calibration.corrections import Tempering
+from priory.calibration.members import MemberPool
 from priory.calibration.tempering import (
     PRECISION_ABOUT_MEAN,
     PRECISION_OF_EXPONENT,
     PRECISION_OF_SHIFT,
     USUAL_EXPONENT,
     WEIGHT_COST,
-    Tempering,
+    fit_pool,
     fit_tempering,
+    pool_answers,
 )
 from priory.errors import DataError
 from priory.model.model_statistics import EvidenceTerms

@@ -17,12 +17,14 @@ from priory.calibration.code_counts import (
     count_learned_codes,
     encode_cells,
 )
-from priory.calibration.members import GaussianMember, LinearMember, SlopeMember
-from priory.calibration.solvers import LockstepProblem, LockstepSearch, pad_columns, solve_lockstep
+from priory.calibration.members import LinearMember
+from priory.calibration.number_members import GaussianMember, SlopeMember
+from priory.calibration.solvers import LockstepProblem, LockstepSearch, solve_lockstep
 from priory.calibration.table_encoding import MISSING_LEVEL, N_LEVELS, TableEncoding, assign_bins, make_one_hot
 from priory.calibration.tree_member import TreeMember, find_tree_cuts
 from priory.core import sparse_rows
 from priory.core.content_hash import hash_content
+from priory.core.sparse_rows import pad_columns
 from priory.model.cells import NumberCells
 from priory.model.schema import Schema
 from priory.storage import load, save
@@ -112,8 +114,8 @@ def test_evidence_of_a_sample_follows_the_counts_of_all_rows():
     every = CodeCounts.of(encoding, encoding.encode(cells), group, np.ones(2000), np.arange(2000) % 5, (5, 2))
     sample = CodeCounts.of(encoding, encoding.encode(some), group[:100], np.ones(100), np.arange(100) % 5, (5, 2))
     evidence = CodeEvidence(np.ones(4), sample.log_prior(), sample.log_ratios(), sample.shares)
-    total, is_counted = count_learned_codes(encoding, model.learned_.model(), 2)
-    followed = evidence.follow_counts(encoding, total, is_counted, model.statistics_.n)
+    learned = count_learned_codes(encoding, model.learned_.model(), 2)
+    followed = evidence.follow_counts(encoding, *learned, model.statistics_.n)
     assert np.array_equal(followed.log_ratios, every.log_ratios())
     assert np.array_equal(followed.log_prior, every.log_prior())
 

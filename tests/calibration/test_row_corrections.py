@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from priory.calibration import corrections
-from priory.calibration.corrections import step_tempering, weigh_evidence
-from priory.calibration.tempering import Tempering
+from priory.calibration.corrections import Tempering, step_tempering, weigh_evidence
 from priory.core.logspace import log_normalise_row
 from priory.model.open_model import RowEvidence
 from reference_kernels import rows as rows_reference

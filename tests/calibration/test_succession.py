@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import priory as pr
-from priory.calibration.corrections import Succession
-from priory.calibration.tempering import Tempering
+from priory.calibration.corrections import Succession, Tempering
 from priory.errors import PrioryWarning
 
 WORDS = {

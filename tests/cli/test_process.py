@@ -106,7 +106,8 @@ import os, sys
 def list_imports(code):
     late = [name for name in ("pyarrow", "pyarrow.compute") if type(sys.modules[name]).__name__ == "LateModule"]
     unneeded = ("priory.families", "priory.tables", "priory.model.schema", "priory.learning.unlabelled_texts",
-                "priory.storage.inspection", "concurrent.futures", "logging", "zoneinfo")
+                "priory.storage.inspection", "priory.calibration.solvers", "priory.calibration.number_members",
+                "concurrent.futures", "logging", "zoneinfo", "fractions", "random", "socket")
     sys.exit(str([late, [name for name in unneeded if name in sys.modules]]))
 os._exit = list_imports
 sys.argv = ["priory", "filter", "mail.priory"]

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from priory.core._kernel import tables as kernel
-from priory.core.column_kernels import count_values, round_to_bits
+from priory.core.column_kernels import count_values
 from priory.core.content_hash import hash_value
 from priory.core.statistics import Statistics
-from priory.core.value_counts import ValueCounts, take_shown_values
+from priory.core.value_counts import ValueCounts, round_to_bits, take_shown_values
 from priory.errors import KindError, NotLearnedError
 from priory.model import cells
 from priory.model.cells import LabelCells, hash_labelled_rows

@@ -6,7 +6,7 @@ import pytest
 import priory as pr
 from exported_models import TABLES, make_model, make_rows, make_text_model
 from plan_walk import answer
-from priory.core.column_kernels import round_to_bits
+from priory.core.value_counts import round_to_bits
 from priory.errors import DataError
 from priory.export.plan_sources import compile_plan
 from priory.export.scoring_plan import find_thresholds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from priory.core.column_kernels import round_to_bits
 from priory.core.content_hash import scramble_bits
+from priory.core.value_counts import round_to_bits
 
 
 def add_weights(weights: np.ndarray, places: np.ndarray, start: int, factor: float, out: np.ndarray) -> None:

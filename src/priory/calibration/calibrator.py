@@ -20,24 +20,16 @@ from priory.calibration.corrections import (
 )
 from priory.calibration.encoded_rows import EncodedRows, GapCompletion, look_up_codes
 from priory.calibration.logit_terms import to_classes, to_logits
-from priory.calibration.members import (
-    MAX_GAUSSIAN_COLUMNS,
-    NO_PAIRS,
-    GaussianMember,
-    LinearMember,
-    Member,
-    SlopeMember,
-    choose_gaussian,
-    fit_pool,
-    make_constant,
-)
-from priory.calibration.solvers import LockstepProblem, Solution, pad_columns, solve_lockstep
+from priory.calibration.members import NO_PAIRS, LinearMember, Member, make_constant
+from priory.calibration.number_members import MAX_GAUSSIAN_COLUMNS, GaussianMember, SlopeMember, choose_gaussian
+from priory.calibration.solvers import LockstepProblem, Solution, solve_lockstep
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.calibration.tempering import (
     Centre,
     FitRows,
     fit_centre,
     fit_one_exponent,
+    fit_pool,
     fit_tempering,
     measure_importance,
 )
@@ -52,7 +44,7 @@ from priory.calibration.text_refinement import (
 from priory.calibration.tree_member import fit_trees
 from priory.core.logspace import log_normalise
 from priory.core.sharding import limit_blas_threads, space_evenly
-from priory.core.sparse_rows import SparseRows, join_columns
+from priory.core.sparse_rows import SparseRows, join_columns, pad_columns
 from priory.model.cells import Cells, take_rows
 from priory.model.open_model import RowEvidence
 

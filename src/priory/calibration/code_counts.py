@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.solvers import LockstepProblem, pad_columns
 from priory.calibration.table_encoding import N_LEVELS, TableEncoding, make_one_hot
 from priory.core.content_hash import scramble_bits
 from priory.core.logspace import gammaln
-from priory.core.sparse_rows import SparseRows, score_column_sets
+from priory.core.sparse_rows import SparseRows, pad_columns, score_column_sets
 from priory.core.statistics import ROUNDING_TOLERANCE, register_record
 from priory.model.cells import Cells
 
 if TYPE_CHECKING:
+    from priory.calibration.solvers import LockstepProblem
     from priory.model.document_model import DocumentModel
     from priory.model.table_model import Model
 

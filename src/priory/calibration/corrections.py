@@ -27,13 +27,12 @@ from priory.calibration.encoded_rows import MAX_ROWS_AT_ONCE, EncodedRow, Encode
 from priory.calibration.logit_terms import LogitTerm, sum_terms
 from priory.calibration.members import Member, MemberPool
 from priory.calibration.table_encoding import TableEncoding
-from priory.calibration.tempering import MAX_EXPONENT, MAX_WEIGHT, Tempering
 from priory.core._kernel import rows as kernel
 from priory.core.logspace import log, log_normalise, log_normalise_row, log_sum_exp
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import register_record
 from priory.model.cells import Cells, take_rows
-from priory.model.model_statistics import MIN_RELATIVE_LOG_LIKELIHOOD
+from priory.model.model_statistics import MIN_RELATIVE_LOG_LIKELIHOOD, EvidenceTerms
 from priory.model.open_model import RowEvidence
 from priory.text.token_features import TokenFeatures
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from priory.model.table_model import Model
 
 ROUNDING = 1e-9  # nats; less is a rounding error
+MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above fitted values; weighted log likelihoods stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +102,59 @@ class Succession:
 
 
 NO_CODES = TableEncoding(())
+
+
+@register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
+@dataclass(frozen=True, eq=False)
+class Tempering:
+    """A Gaussian posterior of weights and exponents: their means, and the precision of each."""
+
+    weights: Array  # (parts,)
+    exponents: Array  # (parts,)
+    precision: Array  # (2 parts,): of the weights, then of the exponents
+
+    def find_fault(self) -> str | None:
+        if len(self.precision) != 2 * len(self.weights):
+            return "it does not have one precision for each weight and exponent"
+        if self.weights.min(initial=0.0) < 0:
+            return "a weight is negative"
+        if np.abs(self.weights).max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
+            return "a weight or an exponent is too large"
+        return "a precision is not positive" if (self.precision <= 0).any() else None
+
+    @classmethod
+    def prior(cls, parts: int, strength: float = 10.0) -> Tempering:
+        """Return the prior: weights about one with precision ``strength``, exponents about zero with precision one."""
+        return cls(np.ones(parts), np.zeros(parts), np.repeat([strength, 1.0], parts))
+
+    def logits(self, terms: EvidenceTerms) -> Array:
+        """(rows, classes): log p(c | x), up to a constant of each row."""
+        return np.einsum("ncb,nb->nc", terms.relative_to_best, self.part_weights(terms.lengths))
+
+    def weigh_texts(self, terms: EvidenceTerms, text_parts: Array) -> Array:
+        """(rows, classes, texts): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
+        weights = self.weights[1 + text_parts] * terms.lengths[:, 1:] ** -self.exponents[1 + text_parts]
+        return np.asarray(terms.relative_to_best[:, :, 1:] * weights[:, None])
+
+    def answer_weights(self, terms: EvidenceTerms) -> Array:
+        """(rows, parts): the weight of each part in an answer, which is the class prior itself without any evidence."""
+        weights = self.part_weights(terms.lengths)
+        weights[~terms.values[:, :, 1:].any(axis=(1, 2)), 0] = 1.0
+        return weights
+
+    def place_parts(self, parts: Array, size: int) -> Tempering:
+        """Return the tempering of ``size`` parts, in which these are ``parts`` and the others have no weight."""
+        weights, exponents, precision = np.zeros(size), np.zeros(size), np.ones((2, size))
+        weights[parts], exponents[parts], precision[:, parts] = (
+            self.weights,
+            self.exponents,
+            self.precision.reshape(2, -1),
+        )
+        return Tempering(weights, exponents, precision.ravel())
+
+    def part_weights(self, lengths: Array) -> Array:
+        """(rows, parts): the weight of each part in each row, weight times length to the minus exponent."""
+        return np.asarray(self.weights * lengths**-self.exponents)
 
 
 @register_record("FittedCorrections")

@@ -24,16 +24,15 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence
-from priory.calibration.solvers import pad_columns
 from priory.calibration.table_encoding import (
     RANK_STEPS,
     ColumnCodes,
     TableEncoding,
     make_one_hot,
 )
-from priory.core.column_kernels import VALUE_BITS, round_number_to_bits, score_by_lookup
-from priory.core.sparse_rows import SparseRows
+from priory.core.sparse_rows import SparseRows, pad_columns
 from priory.core.statistics import register_record
+from priory.core.value_counts import VALUE_BITS, round_number_to_bits, score_by_lookup
 from priory.model.cells import Cells, LabelCells, NumberCells, TextCells, take_rows
 
 

@@ -22,7 +22,7 @@ from numpy import ndarray as Array
 
 from priory.core.logspace import expit, log_normalise
 from priory.core.sharding import map_threads
-from priory.core.sparse_rows import SparseRows, ascend_answers, compute_log_losses, pad_to_lane
+from priory.core.sparse_rows import SparseRows, ascend_answers, compute_log_losses, pad_columns, pad_to_lane
 
 MAX_KNOWN_STEPS = 8  # steps that L-BFGS keeps
 SUFFICIENT_DECREASE = 1e-4  # Armijo condition: share of the decrease that the gradient predicts
@@ -221,13 +221,6 @@ def compute_row_losses(logits: Array, group: Array) -> Array:
     """(rows,): the log loss of logits (rows, logits)."""
     logits, weight = np.ascontiguousarray(logits, dtype=np.float32), np.ones((len(group), 1), np.float32)
     return compute_log_losses(logits, group, weight, logits.shape[1])[0][:, 0]
-
-
-def pad_columns(table: Array) -> Array:
-    """Append columns of zeros up to a width that `SparseRows.multiply` takes."""
-    wide = np.zeros((len(table), pad_to_lane(table.shape[1])), dtype=np.float32)
-    wide[:, : table.shape[1]] = table
-    return wide
 
 
 def solve_lockstep(problem: LockstepProblem, strengths: Sequence[float], penalty: Array) -> Solution:

@@ -15,11 +15,10 @@ from math import erfc, sqrt
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.core.column_kernels import VALUE_BITS, round_to_bits
 from priory.core.logspace import find_normal_quantiles
 from priory.core.sparse_rows import SparseRows
 from priory.core.statistics import is_increasing, register_record
-from priory.core.value_counts import take_shown_values
+from priory.core.value_counts import VALUE_BITS, round_to_bits, take_shown_values
 from priory.model.cells import Cells, LabelCells, NumberCells
 
 # With more rows than these there are more codes, one for each unit that the root of their number grows by.

@@ -12,7 +12,7 @@ it is to zero. Tempered naive Bayes is the centre of all regressions: `TemperedC
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,14 +20,14 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeCounts, CodeEvidence
+from priory.calibration.corrections import MAX_EXPONENT, MAX_WEIGHT, Tempering
 from priory.calibration.encoded_rows import EncodedRows, look_up_codes
 from priory.calibration.logit_terms import to_logits
+from priory.calibration.members import MemberPool
 from priory.calibration.solvers import minimise_cost
-from priory.core.logspace import log_normalise
-from priory.core.statistics import register_record
+from priory.core.logspace import log_normalise, normalise
 from priory.model.model_statistics import EvidenceTerms
 
-MAX_WEIGHT, MAX_EXPONENT = 1e6, 100.0  # far above fitted values; weighted log likelihoods stay finite
 PRECISION_ABOUT_MEAN = 1.0  # of weights about their common mean
 PRECISION_OF_SHIFT = 4.0  # of the shift (w_0 - 1) log p(c), in nats
 WEIGHT_COST = 0.25  # rate of the exponential prior of a weight
@@ -35,59 +35,6 @@ USUAL_EXPONENT, PRECISION_OF_EXPONENT = 0.5, 100.0  # strong prior: a few unusua
 MAX_TEMPERING_STEPS = 60
 EXPONENTS = np.geomspace(0.01, 1.0, 21)  # of all evidence, for few rows
 PRECISION_OF_LOG_EXPONENT = 0.1  # about zero: weak
-
-
-@register_record("PartWeights", axes={"weights": "b", "exponents": "b", "precision": "q"})
-@dataclass(frozen=True, eq=False)
-class Tempering:
-    """A Gaussian posterior of weights and exponents: their means, and the precision of each."""
-
-    weights: Array  # (parts,)
-    exponents: Array  # (parts,)
-    precision: Array  # (2 parts,): of the weights, then of the exponents
-
-    def find_fault(self) -> str | None:
-        if len(self.precision) != 2 * len(self.weights):
-            return "it does not have one precision for each weight and exponent"
-        if self.weights.min(initial=0.0) < 0:
-            return "a weight is negative"
-        if np.abs(self.weights).max(initial=0.0) > MAX_WEIGHT or np.abs(self.exponents).max(initial=0.0) > MAX_EXPONENT:
-            return "a weight or an exponent is too large"
-        return "a precision is not positive" if (self.precision <= 0).any() else None
-
-    @classmethod
-    def prior(cls, parts: int, strength: float = 10.0) -> Tempering:
-        """Return the prior: weights about one with precision ``strength``, exponents about zero with precision one."""
-        return cls(np.ones(parts), np.zeros(parts), np.repeat([strength, 1.0], parts))
-
-    def logits(self, terms: EvidenceTerms) -> Array:
-        """(rows, classes): log p(c | x), up to a constant of each row."""
-        return np.einsum("ncb,nb->nc", terms.relative_to_best, self.part_weights(terms.lengths))
-
-    def weigh_texts(self, terms: EvidenceTerms, text_parts: Array) -> Array:
-        """(rows, classes, texts): the weighted evidence of texts; the first part of ``terms`` is the class prior."""
-        weights = self.weights[1 + text_parts] * terms.lengths[:, 1:] ** -self.exponents[1 + text_parts]
-        return np.asarray(terms.relative_to_best[:, :, 1:] * weights[:, None])
-
-    def answer_weights(self, terms: EvidenceTerms) -> Array:
-        """(rows, parts): the weight of each part in an answer, which is the class prior itself without any evidence."""
-        weights = self.part_weights(terms.lengths)
-        weights[~terms.values[:, :, 1:].any(axis=(1, 2)), 0] = 1.0
-        return weights
-
-    def place_parts(self, parts: Array, size: int) -> Tempering:
-        """Return the tempering of ``size`` parts, in which these are ``parts`` and the others have no weight."""
-        weights, exponents, precision = np.zeros(size), np.zeros(size), np.ones((2, size))
-        weights[parts], exponents[parts], precision[:, parts] = (
-            self.weights,
-            self.exponents,
-            self.precision.reshape(2, -1),
-        )
-        return Tempering(weights, exponents, precision.ravel())
-
-    def part_weights(self, lengths: Array) -> Array:
-        """(rows, parts): the weight of each part in each row, weight times length to the minus exponent."""
-        return np.asarray(self.weights * lengths**-self.exponents)
 
 
 def fit_tempering(
@@ -213,6 +160,82 @@ class PartEvidence(NamedTuple):
         spread = (p * values**2).sum(axis=1) - (p * values).sum(axis=1) ** 2  # (rows, parts)
         return np.concatenate([self.weight @ spread, self.weight @ (spread * (theta[:parts] * lengths) ** 2)])
 
+
+# -- the pool of members ----------------------------------------------------------------------------------------------
+
+EXPONENT_PRECISION = 0.1  # of the Gaussian prior of the log exponents
+MIN_EXPONENT = 1e-3  # members with less are dropped
+MAX_EXPONENT_STEPS, TOLERANCE = 200, 1e-9
+MAX_SHARE_STEPS = 200
+PRIOR_ROWS = 0.1  # pseudo-counts of the pool and of the base rate
+# Of the gain over the base rate, in nats, the charge is put down to chance; the rest is the more credible, the larger
+# it is against the scale.
+CHARGE, SCALE = 4.0, 2.0
+
+
+def pool_answers(answers: Array, exponents: Array) -> Array:
+    """(rows, classes): the geometric mean of members' log probabilities (members, rows, classes)."""
+    return log_normalise(np.tensordot(exponents, answers, axes=1))
+
+
+def fit_pool(answers: Sequence[Array], group: Array, weight: Array) -> MemberPool:
+    """Fit the pool to the log probabilities (rows, classes) of the base rate and of each member."""
+    rows, others = np.arange(len(group)), np.stack(answers[1:])
+    exponents = _fit_exponents(others, group, weight)
+    exponents = np.where(exponents < MIN_EXPONENT, 0.0, exponents)
+    exponents /= exponents.sum()
+    pooled = pool_answers(others, exponents)
+    return MemberPool(exponents, fit_share(pooled[rows, group], answers[0][rows, group], weight))
+
+
+def _fit_exponents(answers: Array, group: Array, weight: Array) -> Array:
+    """(members,): the MAP exponents, with a Gaussian prior of their logs."""
+    rows = np.arange(len(group))
+
+    def cost(log_exponents: Array) -> tuple[float, Array]:
+        exponents = normalise(log_exponents)
+        pooled = pool_answers(answers, exponents)
+        # wrong (rows, classes) is p - y; slope (members,) is the gradient with respect to the exponents
+        wrong = np.exp(pooled)
+        wrong[rows, group] -= 1
+        slope = np.einsum("nc,mnc->m", wrong * weight[:, None], answers)
+        loss = EXPONENT_PRECISION / 2 * log_exponents @ log_exponents - weight @ pooled[rows, group]
+        return float(loss), EXPONENT_PRECISION * log_exponents + exponents * (slope - exponents @ slope)
+
+    return normalise(minimise_cost(cost, np.zeros(len(answers)), TOLERANCE, MAX_EXPONENT_STEPS))
+
+
+def fit_share(pooled: Array, base: Array, weight: Array) -> float:
+    """Fit the share of the pool from the log probabilities of the true classes.
+
+    While the pool has gained only a few nats over the base rate, the rows may be noise: the base rate then gets
+    pseudo-counts for up to all of the rows.
+    """
+    _, nats = _fit_mixture(pooled, base, weight, PRIOR_ROWS)
+    noise_rows = weight.sum() * np.exp(-max(nats - CHARGE, 0.0) / SCALE)
+    return _fit_mixture(pooled, base, weight, PRIOR_ROWS + noise_rows)[0]
+
+
+def fit_share_of_one(answers: Array, base: Array, weight: Array) -> float:
+    """`fit_share` of a single regression, which gains less by chance than a pool: with the probability of signal."""
+    share, nats = _fit_mixture(answers, base, weight, PRIOR_ROWS)
+    return float(share / (1 + np.exp((CHARGE - nats) / SCALE)))
+
+
+def _fit_mixture(pooled: Array, base: Array, weight: Array, base_rows: float) -> tuple[float, float]:
+    """The share by expectation maximisation, with pseudo-counts of the base rate, and the gain over it in nats."""
+    gain, share = np.exp(np.clip(pooled - base, -700, 700)), 0.5
+    for _ in range(MAX_SHARE_STEPS):
+        # E step: the expected number of rows that the pool explains; M step: the new share
+        own = float(weight @ (share * gain / (share * gain + 1 - share)))
+        new = (own + PRIOR_ROWS) / (weight.sum() + base_rows + PRIOR_ROWS)
+        done, share = abs(new - share) < 1e-5, new
+        if done:
+            break
+    return share, float(weight @ np.log(share * gain + 1 - share))
+
+
+# -- tempered naive Bayes of every fold --------------------------------------------------------------------------------
 
 MAX_ROWS_TO_TEMPER = 2500  # enough for a few dozen weights
 

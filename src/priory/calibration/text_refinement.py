@@ -20,12 +20,12 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.calibration.code_counts import CodeEvidence, RowFolds
-from priory.calibration.corrections import CalibratableModel, Corrections
+from priory.calibration.corrections import CalibratableModel, Corrections, Tempering
 from priory.calibration.logit_terms import to_classes, to_logits
-from priory.calibration.members import NO_PAIRS, LinearMember, MemberPool, fit_share_of_one
+from priory.calibration.members import NO_PAIRS, LinearMember, MemberPool
 from priory.calibration.solvers import StrengthSearch, TokenRegression, search_strength, solve_regression
 from priory.calibration.table_encoding import TableEncoding
-from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, Tempering, fit_tempering
+from priory.calibration.tempering import MAX_ROWS_TO_TEMPER, fit_share_of_one, fit_tempering
 from priory.core.logspace import log_normalise
 from priory.core.sharding import space_evenly
 from priory.core.sparse_rows import SparseRows, sum_entries, sum_entries_by_class

@@ -6,7 +6,6 @@ named after a command are for that command. What is typed on the command line co
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,8 @@ def read_config() -> tuple[str, dict[str, Any]]:
     """The name of the file and its keys; no keys if there is no file."""
     for name, tables in ((CONFIG_FILE, ()), (PROJECT_FILE, ("tool", "priory"))):
         if Path(name).is_file():
+            import tomllib  # most folders have no such file
+
             try:
                 found: Any = tomllib.loads(Path(name).read_text("utf-8"))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

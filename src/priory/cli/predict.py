@@ -201,7 +201,6 @@ def explain_command(
     options.check_exclusive("--what-if", "--overall")
     if label is not None and not overall:
         raise click.UsageError("--class is for a whole file; use it with --overall")
-    from priory.model.ledger_output import convert_ledger_to_dict
 
     if path is None:
         ledgers = workflows.explain_values(model, values, key=options.get_required_key())
@@ -213,7 +212,7 @@ def explain_command(
                 return _explain_changes(model, task, numbers or (1,), json_)
             ledgers = workflows.explain(model, task, numbers or (1,))
     if json_:
-        print_json([convert_ledger_to_dict(ledger) for ledger in ledgers])
+        print_json([ledger.to_dict() for ledger in ledgers])
     else:
         print_lines(str(ledgers.convert_unit(unit)), indent="")
 

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from shutil import get_terminal_size
 from threading import Event, Thread
 
 import click
@@ -60,6 +59,8 @@ def print_heading(text: str, rest: str = "") -> None:
 
 
 def _find_line_width() -> int:
+    from shutil import get_terminal_size  # it imports all compressions
+
     return min(MAX_LINE_WIDTH, get_terminal_size((MAX_LINE_WIDTH, 0)).columns)
 
 

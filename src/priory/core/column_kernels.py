@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
@@ -24,9 +23,9 @@ from priory.core.sharding import (
     take_float_rows,
     take_weights,
 )
+from priory.core.value_counts import find_column_offsets, round_to_bits
 from priory.errors import DataError
 
-VALUE_BITS = 10  # binary digits of rounded numbers: three decimal digits
 EXACT_KERNEL_DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int64, np.int32))
 MIN_CELLS_PER_THREAD = 1 << 16
 MAX_ROWS_PER_SUM = 1 << 26  # limbs may overflow with more rows before carries are propagated
@@ -144,7 +143,7 @@ def _sum_by_weight(
 
 def count_codes(codes: Array, widths: Array, group: Array, weight: Array | None, groups: int) -> list[Array]:
     """Return, for each column, the counts (classes, values) of codes ``0 .. width-1``; negative codes are missing."""
-    starts = _column_offsets(widths)
+    starts = find_column_offsets(widths)
     check_count_memory(int(starts[-1]), groups)
 
     def count(part: slice) -> tuple[Array, ...]:
@@ -189,27 +188,6 @@ def check_count_memory(values: int, classes: int) -> None:
         sharding.check_memory(TABLES_OF_COUNTS * 8 * values * classes, what, remedy)
 
 
-def round_to_bits(x: Array, bits: int) -> Array:
-    """Round to ``bits`` significant bits, exactly as `count_values` does; a finite number stays finite."""
-    mantissa, exponent = np.frexp(x)
-    whole = np.round(np.ldexp(mantissa, bits))
-    too_large = (exponent == 1024) & (np.abs(whole) == 2.0**bits)
-    return np.asarray(np.ldexp(whole - np.where(too_large, np.sign(whole), 0.0), exponent - bits) + 0.0)
-
-
-def round_number_to_bits(x: float, bits: int) -> float:
-    """`round_to_bits` of one finite number.
-
-    >>> round_number_to_bits(1234.5, 10) == float(round_to_bits(np.array(1234.5), 10))
-    True
-    """
-    mantissa, exponent = math.frexp(x)
-    whole = round(math.ldexp(mantissa, bits))
-    if exponent == 1024 and abs(whole) == 1 << bits:
-        whole -= 1 if whole > 0 else -1
-    return math.ldexp(whole, exponent - bits)
-
-
 def score_gaussian(x: Array | ColumnSubset, unit: Array, centre: Array, precision: Array, constant: Array) -> Array:
     """Return the Gaussian log density summed over the columns, as (rows, classes)."""
     tables = [np.ascontiguousarray(t) for t in (1.0 / unit, centre, precision, constant)]
@@ -224,22 +202,6 @@ def score_student_t(
     return score_shards(lambda part: kernel.student(take_float_rows(x, part), *tables), len(x), len(centre))
 
 
-def score_by_lookup(codes: Callable[[slice], Array], rows: int, tables: list[Array]) -> Array:
-    """Return (rows, classes) sums over the columns of ``tables[j][class, code]``; a negative code adds nothing."""
-    starts = _column_offsets(np.array([table.shape[1] for table in tables]))
-    table = np.ascontiguousarray(np.concatenate(tables, axis=1).T)  # (codes of all columns, classes)
-    return score_shards(
-        lambda part: kernel.lookup(np.ascontiguousarray(codes(part), dtype=np.int32), starts, table),
-        rows,
-        table.shape[1],
-    )
-
-
 def assign_single_class(rows: int) -> Array:
     """Return class codes that put every row into class 0."""
     return np.zeros(rows, dtype=np.int32)
-
-
-def _column_offsets(widths: Array) -> Array:
-    """Return the offset of each column when the values of all columns share one axis, and the total width."""
-    return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)

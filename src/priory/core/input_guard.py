@@ -16,7 +16,7 @@ import numpy as np
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
-from priory.core.column_kernels import round_to_bits
+from priory.core.value_counts import round_to_bits
 from priory.errors import DataError, KindError, PrioryError, shorten_message
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import Decimal, localcontext
 from functools import cache
 from typing import Any
 
@@ -48,6 +47,8 @@ LOG_ROOT_TWO_PI = 0.91893853320467274178
 @cache
 def _tabulate_logs() -> tuple[Array, Array, float]:
     """The midpoints of the intervals of a mantissa in [1/2, 1), their logarithms, and log 2, correctly rounded."""
+    from decimal import Decimal, localcontext
+
     middles = np.arange(2**TABLE_BITS + 0.5, 2 ** (TABLE_BITS + 1)) / 2 ** (TABLE_BITS + 1)
     with localcontext(prec=40):
         return middles, np.array([float(Decimal(m).ln()) for m in middles.tolist()]), float(Decimal(2).ln())

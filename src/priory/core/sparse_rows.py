@@ -106,6 +106,13 @@ def pad_to_lane(width: int) -> int:
     return -(-width // LANE) * LANE
 
 
+def pad_columns(table: Array) -> Array:
+    """Append columns of zeros up to a width that `SparseRows.multiply` takes."""
+    wide = np.zeros((len(table), pad_to_lane(table.shape[1])), dtype=np.float32)
+    wide[:, : table.shape[1]] = table
+    return wide
+
+
 @dataclass(frozen=True, eq=False)
 class SparseRows:
     """A sparse matrix in CSR format; without ``data`` every entry is one."""

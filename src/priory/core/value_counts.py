@@ -1,9 +1,9 @@
-"""Counts of values (the statistics of Categorical and Histogram), and columns encoded as integer codes."""
+"""Counts of values (the statistics of Categorical and Histogram), rounded numbers, and columns encoded as codes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,6 +11,8 @@ import numpy as np
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
+from priory.core._kernel import tables as kernel
+from priory.core.sharding import score_shards
 from priory.core.statistics import Statistics, is_increasing, register_record, subtract_counts
 from priory.errors import KindError, NotLearnedError
 
@@ -205,3 +207,43 @@ def make_object_array(values: Sequence[object]) -> Array:
     cells = np.empty(len(values), dtype=object)
     cells[:] = values
     return cells
+
+
+VALUE_BITS = 10  # binary digits of rounded numbers: three decimal digits
+
+
+def round_to_bits(x: Array, bits: int) -> Array:
+    """Round to ``bits`` significant bits, exactly as `count_values` does; a finite number stays finite."""
+    mantissa, exponent = np.frexp(x)
+    whole = np.round(np.ldexp(mantissa, bits))
+    too_large = (exponent == 1024) & (np.abs(whole) == 2.0**bits)
+    return np.asarray(np.ldexp(whole - np.where(too_large, np.sign(whole), 0.0), exponent - bits) + 0.0)
+
+
+def round_number_to_bits(x: float, bits: int) -> float:
+    """`round_to_bits` of one finite number.
+
+    >>> round_number_to_bits(1234.5, 10) == float(round_to_bits(np.array(1234.5), 10))
+    True
+    """
+    mantissa, exponent = math.frexp(x)
+    whole = round(math.ldexp(mantissa, bits))
+    if exponent == 1024 and abs(whole) == 1 << bits:
+        whole -= 1 if whole > 0 else -1
+    return math.ldexp(whole, exponent - bits)
+
+
+def score_by_lookup(codes: Callable[[slice], Array], rows: int, tables: list[Array]) -> Array:
+    """Return (rows, classes) sums over the columns of ``tables[j][class, code]``; a negative code adds nothing."""
+    starts = find_column_offsets(np.array([table.shape[1] for table in tables]))
+    table = np.ascontiguousarray(np.concatenate(tables, axis=1).T)  # (codes of all columns, classes)
+    return score_shards(
+        lambda part: kernel.lookup(np.ascontiguousarray(codes(part), dtype=np.int32), starts, table),
+        rows,
+        table.shape[1],
+    )
+
+
+def find_column_offsets(widths: Array) -> Array:
+    """Return the offset of each column when the values of all columns share one axis, and the total width."""
+    return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)

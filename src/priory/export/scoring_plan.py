@@ -26,8 +26,8 @@ from priory.calibration.table_encoding import (
     ColumnCodes,
     TableEncoding,
 )
-from priory.core.column_kernels import VALUE_BITS, round_to_bits
 from priory.core.logspace import log_normalise
+from priory.core.value_counts import VALUE_BITS, round_to_bits
 from priory.errors import DataError
 from priory.families.base import BinTerm, ColumnTerm, DensityTerm
 from priory.families.gaussian import MAX_ABS_Z

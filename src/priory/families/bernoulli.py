@@ -9,10 +9,11 @@ import numpy as np
 from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 
-from priory.core.column_kernels import score_by_lookup, sum_by_class
+from priory.core.column_kernels import sum_by_class
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import log, x_log_y
 from priory.core.statistics import ROW_SUM_TOLERANCE, Statistics, register_record, subtract_counts
+from priory.core.value_counts import score_by_lookup
 from priory.families import dirichlet
 from priory.families.base import (
     ArrayFamily,

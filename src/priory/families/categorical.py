@@ -16,7 +16,7 @@ from priory.core.display_table import EstimateTable
 from priory.core.logspace import log
 from priory.core.statistics import find_members
 from priory.core.typing import ColumnKind
-from priory.core.value_counts import CategoricalCells, ValueCounts, take_shown_values
+from priory.core.value_counts import CategoricalCells, ValueCounts, score_by_lookup, take_shown_values
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import ColumnTerm, Family, GroupedRows, ValueTerm, nan_where_zero, register_family
@@ -226,7 +226,7 @@ class Categorical(
 
     def score(self, statistics: tuple[ValueCounts, ...], x: CategoricalCells | ArrayLike, estimate: str) -> Array:
         coded = x if isinstance(x, CategoricalCells) else CategoricalCells.of(x)
-        return column_kernels.score_by_lookup(
+        return score_by_lookup(
             lambda part: self._encode_cells(statistics, coded[part]), len(coded), self._tables(statistics, estimate)
         )
 

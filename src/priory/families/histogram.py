@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from priory.core import column_kernels
 from priory.core.display_table import EstimateTable
 from priory.core.logspace import gammaln, log
-from priory.core.value_counts import ValueCounts
+from priory.core.value_counts import VALUE_BITS, ValueCounts, round_to_bits, score_by_lookup
 from priory.errors import DataError
 from priory.families import dirichlet
 from priory.families.base import BinTerm, ColumnTerm, Family, GroupedRows, NumberBlock, nan_where_zero, register_family
@@ -71,7 +71,7 @@ class Histogram(dirichlet.DirichletBelief, Family[ValueCounts, BinProbabilities,
     [-1.5, 1.5, 7.5]
     """
 
-    bits: int = column_kernels.VALUE_BITS
+    bits: int = VALUE_BITS
     alpha: float | Array | None = None
     edges: Array | None = None
 
@@ -223,7 +223,7 @@ class Histogram(dirichlet.DirichletBelief, Family[ValueCounts, BinProbabilities,
     ) -> LeaveOneOutResult | None:
         """Evidence and terms of each cell with its row left out and the bins chosen again."""
         own = Histogram() if declared is None else declared
-        place = statistics.find_positions(column_kernels.round_to_bits(x[:, 0], own.bits))
+        place = statistics.find_positions(round_to_bits(x[:, 0], own.bits))
         if (place == len(statistics.values)).any() or not (
             gone := RowRemovals(statistics, place, group)
         ).is_removable():
@@ -249,7 +249,7 @@ def _score_bins(x: NumberBlock, tables: list[tuple[Array, Array]]) -> Array:
         found[np.isnan(block)] = -1
         return found
 
-    return column_kernels.score_by_lookup(codes, len(x), [table for _, table in tables])
+    return score_by_lookup(codes, len(x), [table for _, table in tables])
 
 
 def _find_candidate_cuts(content: Array) -> tuple[Array, Array]:

@@ -22,9 +22,8 @@ import numpy as np
 from numpy import ndarray as Array
 
 from priory.core._kernel import rows as kernel
-from priory.core.column_kernels import round_number_to_bits
 from priory.core.logspace import MAX_EXACT_COUNT, gammaln, log_sum_exp
-from priory.core.value_counts import CategoricalCells, ValueCounts
+from priory.core.value_counts import CategoricalCells, ValueCounts, round_number_to_bits
 from priory.errors import NotLearnedError
 from priory.families.moments import MIN_VARIATION, Moments
 

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.corrections import CalibratedModel, Corrections
-from priory.calibration.tempering import Tempering
+from priory.calibration.corrections import CalibratedModel, Corrections, Tempering
 from priory.core.statistics import find_members
 from priory.core.value_counts import ValueCounts
 from priory.errors import DataError

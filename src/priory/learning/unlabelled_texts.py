@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy import ndarray as Array
 
-from priory.calibration.members import fit_share_of_one
+from priory.calibration.tempering import fit_share_of_one
 from priory.calibration.text_refinement import choose_exponent
 from priory.calibration.token_tables import (
     LeftOutAnswers,

@@ -17,8 +17,10 @@ from priory.model.ledger_output import (
     DECIBANS_PER_NAT,
     EVIDENCE_UNITS,
     UNITS_PER_NAT,
+    JSONValue,
     ShapleyValues,
     compute_shapley_values,
+    convert_ledger_to_dict,
     exp_or_infinity,
     format_ledger,
     format_ledger_html,
@@ -164,6 +166,10 @@ class Ledger:
 
     def __repr__(self) -> str:
         return str(self)
+
+    def to_dict(self) -> dict[str, JSONValue]:
+        """The ledger for JSON: the weight of each line for the winner against the runner-up, the largest first."""
+        return convert_ledger_to_dict(self)
 
     def _repr_html_(self) -> str:
         return format_ledger_html(self)

@@ -40,12 +40,11 @@ def weigh_both_sides(model: DocumentModel, documents: AnyDocuments) -> list[dict
     references = model.statistics.derive("references", partial(_find_references, model), model.text)
     counts, n = _get_document_counts(model)
     indptr, ids, _ = model.text.vocabulary.encode(documents, model.text.select_counts(model.record))
-    found = []
-    for start, end in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
-        odds = [_find_log_odds(counts[ids[start:end]], n, c) for c in range(len(n))]
-        sides = [reference.compare(*_sum_strongest(own)) for reference, own in zip(references, odds, strict=True)]
-        found.append(dict(zip(model.classes.tolist(), sides, strict=True)))
-    return found
+    sums = [_sum_strongest(_find_log_odds(counts[ids], n, c), indptr).tolist() for c in range(len(n))]
+    sides = [
+        [reference.compare(*own) for own in of_class] for reference, of_class in zip(references, sums, strict=True)
+    ]
+    return [dict(zip(model.classes.tolist(), of_text, strict=True)) for of_text in zip(*sides, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +74,7 @@ def _find_references(model: DocumentModel, statistics: ModelStatistics) -> list[
         indptr, ids, _ = model.text.vocabulary.encode(bags[rows], model.text.select_counts(model.record))
         # all tokens (tokens,), from counts with one text of the class less: each text has its own tokens once
         odds = _find_log_odds(counts, n, c, float(sample.weight[rows].mean()) if len(rows) else 0.0)[ids]
-        edges = zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)
-        sides = np.array([_sum_strongest(odds[start:end]) for start, end in edges]).reshape(-1, 2)
+        sides = _sum_strongest(odds, indptr)
         found.append(ReferenceTexts(np.sort(sides[:, 0]), np.sort(sides[:, 1])))
     return found
 
@@ -96,13 +94,15 @@ def _find_log_odds(counts: Array, n: Array, c: int, left_out: float = 0.0) -> Ar
     return np.asarray(DECIBANS_PER_NAT * np.log(own_rate / other_rate))
 
 
-def _sum_strongest(odds: Array) -> tuple[float, float]:
-    """Decibans for and against, each over the strongest tokens on its side."""
-    if len(odds) > 2 * STRONGEST_TOKENS:
-        odds = np.partition(odds, (STRONGEST_TOKENS - 1, -STRONGEST_TOKENS))
-        odds = np.concatenate([odds[:STRONGEST_TOKENS], odds[-STRONGEST_TOKENS:]])
-    strongest = np.sort(odds)
-    return (
-        float(np.maximum(strongest[-STRONGEST_TOKENS:], 0.0).sum()),
-        float(np.maximum(-strongest[:STRONGEST_TOKENS], 0.0).sum()),
-    )
+def _sum_strongest(odds: Array, edges: Array) -> Array:
+    """(texts, 2): decibans for and against, each over a text's strongest tokens on its side.
+
+    ``odds`` (all tokens,) are of the texts one after another; text i has the tokens from edges[i] to edges[i + 1].
+    """
+    n_texts = len(edges) - 1
+    text = np.repeat(np.arange(n_texts), np.diff(edges))
+    odds, rank = odds[np.lexsort((odds, text))], np.arange(len(odds))  # within each text from against to for
+    is_for = (odds > 0) & (rank >= edges[1:][text] - STRONGEST_TOKENS)
+    is_against = (odds < 0) & (rank < edges[:-1][text] + STRONGEST_TOKENS)
+    sums = [np.bincount(text[side], np.abs(odds[side]), n_texts) for side in (is_for, is_against)]
+    return np.stack(sums, axis=1)

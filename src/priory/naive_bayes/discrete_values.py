@@ -10,13 +10,13 @@ from numpy import ndarray as Array
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
-from priory.core.column_kernels import count_codes, score_by_lookup
+from priory.core.column_kernels import count_codes
 from priory.core.estimator_methods import optional_attribute
 from priory.core.input_guard import describe_difference
 from priory.core.logspace import log
 from priory.core.sharding import map_shards
 from priory.core.statistics import register_estimator
-from priory.core.value_counts import ValueCounts
+from priory.core.value_counts import ValueCounts, score_by_lookup
 from priory.errors import DataError
 from priory.estimators.learned_classifier import find_classifier_fault
 from priory.families.bernoulli import Bernoulli, BernoulliStatistics

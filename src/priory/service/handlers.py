@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -21,7 +21,6 @@ import priory
 from priory.errors import DataError, PrioryError, ServiceError
 from priory.evaluation.decisions import ABSTAIN, Costs, decide
 from priory.evaluation.scores import Scores
-from priory.model.ledger_output import convert_ledger_to_dict
 from priory.service import changes, messages
 from priory.service.journal import Event, ModelEntry
 from priory.service.labelled_rows import ModelKind, RowLabel, convert_to_input, decode_row_batch
@@ -153,9 +152,9 @@ async def handle_explain(call: messages.Call) -> messages.ExplainAnswer:
     if n_words * len(model.estimator.classes_) > MAX_LEDGER_CELLS:
         raise ServiceError(413, "the explanation would have too many lines (words x classes); send less text")
 
-    def explain_rows() -> list[dict[str, object]]:
+    def explain_rows() -> list[dict[str, Any]]:
         ledgers = model.estimator.explain(convert_to_input(rows, model.estimator))
-        return [convert_ledger_to_dict(ledger) for ledger in ledgers]  # type: ignore[misc]
+        return [ledger.to_dict() for ledger in ledgers]
 
     return messages.ExplainAnswer(call.name, model.version, await call.run(explain_rows))
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import sys
 from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from priory.errors import DataError, KindError, StaleModelError, suggest_name
 
 if TYPE_CHECKING:
     from priory.estimators.text_classifier import TextClassifier
@@ -113,8 +114,6 @@ def _encode_word(word: str) -> str:
 
 def check_label(label: str, classes: Iterable[object]) -> None:
     """Raise DataError if the label is not a class of the model: new classes must be requested explicitly."""
-    from priory.errors import DataError, suggest_name
-
     names = [str(known) for known in classes]
     if label not in names:
         hint = suggest_name(label, names)
@@ -146,6 +145,8 @@ class ServiceConnection:
     """A connection to the Unix socket of a service."""
 
     def __init__(self, path: str, token: str | None = None) -> None:
+        import socket  # a model file needs none
+
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(SECONDS_TO_ANSWER)
         self._socket.connect(path)
@@ -197,8 +198,6 @@ def judge_by_service(
 
 def judge_by_file(path: str, key: str | None, message: bytes, thresholds: FilterThresholds) -> Verdict:
     """Classify a message by a model file."""
-    from priory.errors import StaleModelError
-    from priory.model.ledger_output import convert_ledger_to_dict
     from priory.storage import load
     from priory.text.mail import read_mail
 
@@ -206,8 +205,8 @@ def judge_by_file(path: str, key: str | None, message: bytes, thresholds: Filter
     if not hasattr(model, "statistics_"):
         raise StaleModelError(f"{path}: knows no messages; teach it some with priory learn")
     text = read_mail(message, model.reader).text
-    shares, explained = model.predict_proba([text])[0], convert_ledger_to_dict(model.explain([text])[0])
-    return make_verdict(str(model.classes_[shares.argmax()]), float(shares.max()), dict(explained), thresholds)
+    shares, explained = model.predict_proba([text])[0], model.explain([text])[0].to_dict()
+    return make_verdict(str(model.classes_[shares.argmax()]), float(shares.max()), explained, thresholds)
 
 
 def choose_judge(
@@ -234,8 +233,6 @@ def pass_mail_on(judge: Callable[[bytes], Verdict], header: str, wanted: str | N
 
 def check_text_model(model: object, path: str) -> TextClassifier:
     """Return the model, or raise an error if it does not read texts; importing its class would import all others."""
-    from priory.errors import KindError
-
     if model is None:
         raise FileNotFoundError(2, "No such file or directory", path)
     if type(model).__name__ != "TextClassifier":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import stat
 import sys
 import time
@@ -121,7 +120,7 @@ def _take_lock(path: Path, lock: Path, until: float) -> int:
         if time.monotonic() > until:
             raise _make_busy_error(path, lock)
         # random, so that waiting processes do not stay in step
-        time.sleep(random.uniform(MIN_POLL_SECONDS, MAX_POLL_SECONDS))
+        time.sleep(MIN_POLL_SECONDS + (MAX_POLL_SECONDS - MIN_POLL_SECONDS) * os.urandom(1)[0] / 255)
     return descriptor
 
 

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import re
-import secrets
 import stat
 import warnings
 from collections.abc import Iterable, Iterator
@@ -165,7 +164,7 @@ def make_temporary_name(name: str) -> str:
     >>> len(make_temporary_name("mail.priory")) - len("mail.priory")
     22
     """
-    token = secrets.token_hex(4)
+    token = os.urandom(4).hex()
     return f".{name}.{token}{_sign_token(name, token)}.new"
 
 
