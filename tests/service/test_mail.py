@@ -150,8 +150,8 @@ def test_the_quick_way_imports_little(mail):
 
 
 def explained(doubt="contrary", typicality=1.0, rival=0.0, rival_for=0.001):
-    own = {"share_for": 1.0, "share_against": typicality, "typicality": typicality}
-    other = {"share_for": rival_for, "share_against": rival, "typicality": rival}
+    own = {"share_for": 1.0, "share_against": typicality, "typicality": typicality, "texts": 1000}
+    other = {"share_for": rival_for, "share_against": rival, "typicality": rival, "texts": 1000}
     sides = {"spam": {"for": 90.0, "against": 80.0, **own}, "ham": {"for": 80.0, "against": 90.0, **other}}
     return {"evidence": [], "doubt": doubt, "sides": sides}
 
@@ -184,7 +184,9 @@ def test_the_probability_is_bounded_by_the_contrary_evidence_alone():
 
     assert find_probability(0.5, 0.001) == 0.99  # few hams have as little for them, and many spams as much against
     assert find_probability(0.1, 0.01) == pytest.approx(10**0.9 / (1 + 10**0.9))
+    assert find_probability(1.0, 0.01) == 0.9  # of hams 1 % have as little for them
     assert find_probability(0.001, 0.3) == 0.5
+    assert find_probability(0.001, 1 / 1001) == 0.99  # no ham has as little for it
 
 
 @pytest.mark.parametrize("given", [{"max_unsure": "2"}, {"certainty": "x"}, {"rates": "spam=-1"}])

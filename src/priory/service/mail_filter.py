@@ -22,6 +22,7 @@ DEFAULT_HEADER = "X-Priory"
 EXIT_OTHER_CLASS, EXIT_UNSURE, EXIT_TRY_AGAIN = 1, 2, 75  # 75: sysexits.h, "try again later"
 MAX_EVIDENCE_IN_HEADER = 5
 SHARE_EXPONENT = 0.9  # shares of messages that are at least as extreme overstate what they tell
+RARE_SHARE, MAX_CAP = 0.0035, 0.9  # a larger share of messages of another class with as little evidence caps p
 MAX_SHOWN_LENGTH = 40  # characters of a word
 MAX_ENCODED_BYTES = 45  # 60 characters in base 64; an encoded word may have 75 characters
 SECONDS_TO_ANSWER = 20.0
@@ -245,15 +246,19 @@ def make_verdict(label: str, probability: float, explained: dict[str, Any], thre
 
     A sender can add evidence for a label, but cannot remove evidence against it. The odds are therefore capped by the
     contrary evidence alone: the share of messages of the class with as much evidence against it, over the share of
-    messages of another class with as little evidence for theirs. The cap is never below even odds.
+    messages of another class with as little evidence for theirs. The cap is never below even odds, at most 9 : 1 if
+    that is no rare share, and there is none if no message of another class had so little evidence.
     """
     lines = explained["evidence"][:MAX_EVIDENCE_IN_HEADER]
     evidence = tuple((str(line["name"]), float(line["decibans"])) for line in lines)
     doubt, sides = thresholds.find_doubt(label, probability, explained), explained.get("sides", {})
     if label in sides and doubt != "young":
-        others = max((side["share_for"] for name, side in sides.items() if name != label), default=0.0)
-        odds = (sides[label]["share_against"] / max(others, 1e-9)) ** SHARE_EXPONENT
-        probability = min(probability, max(odds / (1 + odds), 1 / 2))
+        others = [side for name, side in sides.items() if name != label]
+        shares = [side["share_for"] for side in others if side["share_for"] * (1 + side["texts"]) > 1.5]
+        if shares:
+            odds = (sides[label]["share_against"] / max(shares)) ** SHARE_EXPONENT
+            cap = max(odds / (1 + odds), 1 / 2)
+            probability = min(probability, cap, MAX_CAP if max(shares) > RARE_SHARE else 1.0)
     both = (float(sides[label]["for"]), float(sides[label]["against"])) if label in sides else None
     return Verdict(None if doubt else label, probability, evidence, doubt, both)
 
