@@ -353,7 +353,7 @@ def refresh_corrections(model: FileModel, task: FileTask) -> None:
     """Derive the corrections anew, from the rows of the task if it has any; note those that are lost without rows."""
     if is_regression(model):
         return
-    task, sample = task.adapt_to(model), model.statistics_.sample
+    task, known = task.adapt_to(model), getattr(model, "statistics_", None)  # None: all rows were forgotten
     if task.paths:
         rows, columns, drawn = task.open(), get_model_columns(model), DrawnRows()
         columns = replace(columns, coerce=task.columns.coerce)
@@ -361,8 +361,8 @@ def refresh_corrections(model: FileModel, task: FileTask) -> None:
             drawn.add(chunk.batch)
         with task.callbacks.activity(f"fitting the corrections to {len(drawn.keys):,} rows"):
             model.set_params(calibrate="loo").refresh(*read_sample_rows(drawn, columns, task.columns, rows))
-    elif sample is not None and sample.shortage:
-        task.callbacks.notify(sample.shortage)
+    elif known is not None and known.sample is not None and known.sample.shortage:
+        task.callbacks.notify(known.sample.shortage)
     elif model.stale_:
         task.callbacks.notify(
             f"the corrections ({', '.join(model.stale_)}) were dropped, because the model keeps no rows to derive them "
